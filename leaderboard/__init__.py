@@ -1,0 +1,1 @@
+"""The Streamlit board that shows quality, cost and significance side by side."""
