@@ -1,0 +1,23 @@
+"""``dare-eval``: evaluate, inspect, compare and report diffusion language models.
+
+Each command lives in ``dare_eval/commands``; this file only names them, so that ``dare-eval --help`` answers at once.
+"""
+
+from __future__ import annotations
+
+import typer
+
+from dare_eval.panels import run_guarded
+
+app = typer.Typer(
+    name="dare-eval",
+    help="Evaluate diffusion language models through OpenCompass; every score keeps its cost and its interval.",
+    no_args_is_help=True,
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+
+
+def main() -> None:
+    """Entry point of the ``dare-eval`` command."""
+    run_guarded(app)

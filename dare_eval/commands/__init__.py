@@ -1,0 +1,1 @@
+"""One module per command of ``dare-eval``; heavy imports stay inside the functions."""
