@@ -1,0 +1,39 @@
+"""Fixtures shared by all tests: the repository root, data folders named by the environment, command lines."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[1]
+BIN = Path(sys.executable).parent
+
+
+@pytest.fixture(scope="session")
+def root() -> Path:
+    return ROOT
+
+
+@pytest.fixture(scope="session")
+def dare_data() -> Path:
+    """Folder of real benchmark rows; tests that need it are skipped where it is absent."""
+    folder = os.environ.get("DARE_DATA")
+    if not folder or not Path(folder).is_dir():
+        pytest.skip("DARE_DATA is not set: no benchmark rows on this machine")
+    return Path(folder)
+
+
+@pytest.fixture
+def cli(tmp_path):
+    """Run a console script of the project (``cli("dare-eval", "check")``) and return the finished process."""
+
+    def run(name: str, *args: object, cwd: Path = ROOT, env: dict[str, str] | None = None, timeout: float = 300):
+        command = [str(BIN / name), *map(str, args)]
+        full = {**os.environ, "COLUMNS": "160", **(env or {})}
+        return subprocess.run(command, cwd=cwd, env=full, capture_output=True, text=True, timeout=timeout, check=False)
+
+    return run
