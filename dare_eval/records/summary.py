@@ -14,7 +14,7 @@ from typing import Any
 
 from dare_eval.errors import DataError
 from dare_eval.records.atomic import read_json, write_json
-from dare_eval.records.cost import Cost, cost_of
+from dare_eval.records.cost import cost_of
 from dare_eval.records.intervals import Interval, bootstrap, clustered, wilson
 from dare_eval.records.items import ItemRecord
 
@@ -104,9 +104,9 @@ def summarise(
         model=model,
         dataset=dataset,
         metric=metric,
-        value=_percent(interval and interval.value),
-        low=_percent(interval and interval.low),
-        high=_percent(interval and interval.high),
+        value=_percent(interval.value if interval else None),
+        low=_percent(interval.low if interval else None),
+        high=_percent(interval.high if interval else None),
         method=interval.method if interval else None,
         n=len(scored),
         expected=expected,
@@ -115,7 +115,12 @@ def summarise(
         unrecorded=sum(record.unrecorded for record in records),
         errors=sum(record.error is not None for record in records if not record.unrecorded),
         unscored=sum(_is_unscored(record) for record in records),
-        **_cost_fields(cost),
+        nfe=cost.nfe,
+        tpf=cost.tokens_per_forward,
+        tps=cost.tokens_per_second,
+        wall_s=cost.wall_s,
+        truncated=_percent(cost.truncated),
+        eos_share=_percent(cost.eos_share),
     )
 
 
@@ -172,17 +177,6 @@ def read_report(path: Path) -> list[ResultRow]:
 
 def _is_unscored(record: ItemRecord) -> bool:
     return record.correct is None and record.error is None and not record.unrecorded
-
-
-def _cost_fields(cost: Cost) -> dict[str, float | None]:
-    return {
-        "nfe": cost.nfe,
-        "tpf": cost.tokens_per_forward,
-        "tps": cost.tokens_per_second,
-        "wall_s": cost.wall_s,
-        "truncated": _percent(cost.truncated),
-        "eos_share": _percent(cost.eos_share),
-    }
 
 
 def _percent(share: float | None) -> float | None:
