@@ -1,0 +1,1 @@
+"""Planning puzzles that need no download: seeded generators by enumeration, solvers, baselines and prompts."""
