@@ -1,0 +1,139 @@
+"""One transformer layer: attention and feed-forward network, with the switches of every family.
+
+The projections sit at the paths the family's checkpoint gives them; what they compute is the same for all:
+pre-norm attention (optional biases, QK-norm, fused q/k/v, partial rotation, cache) and a SwiGLU network or experts.
+
+Legend: B rows, T input columns, D width, H heads, KV key/value heads, d head size, N = B*T tokens.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import partial
+
+import torch
+from torch import Tensor, nn
+
+from dare_eval.networks import moe
+from dare_eval.networks.attention.plan import Attend
+from dare_eval.networks.cache import Columns, KVCache
+from dare_eval.networks.config import NetworkConfig
+from dare_eval.networks.layers import Branch, RMSNorm, Rotary, gated
+
+
+@dataclass(frozen=True, slots=True)
+class Pass:
+    """What all layers of one forward pass share."""
+
+    rotary: Rotary
+    attend: Attend
+    cache: KVCache | None
+    columns: Columns
+
+
+class Block(Branch):
+    """Layer ``index`` of a network."""
+
+    def __init__(self, config: NetworkConfig, index: int) -> None:
+        super().__init__()
+        self.config, self.index = config, index
+        names = config.names
+        self.place(names.norm1, RMSNorm(config.width, config.norm_eps))
+        self.place(names.norm2, RMSNorm(config.width, config.norm_eps))
+        self._place_attention()
+        self.sparse = config.moe is not None and config.moe.sparse_layers[index]
+        if self.sparse:
+            self._place_experts()
+        else:
+            self._place_gated(names.gate, names.up, names.down, config.ffn)
+
+    def _place_attention(self) -> None:
+        config, names = self.config, self.config.names
+        q_size, kv_size = config.heads * config.head_dim, config.kv_heads * config.head_dim
+        if config.fused_qkv:
+            fused = nn.Linear(config.width, q_size + 2 * kv_size, bias=config.qkv_bias)
+            self.place(names.qkv or names.q, fused)
+        else:
+            for path, size in ((names.q, q_size), (names.k, kv_size), (names.v, kv_size)):
+                self.place(path, nn.Linear(config.width, size, bias=config.qkv_bias))
+        if config.qk_norm:
+            self.place(names.q_norm, RMSNorm(config.head_dim, config.norm_eps))
+            self.place(names.k_norm, RMSNorm(config.head_dim, config.norm_eps))
+        self.place(names.out, nn.Linear(q_size, config.width, bias=config.out_bias))
+
+    def _place_gated(self, gate: str, up: str, down: str, ffn: int) -> None:
+        width = self.config.width
+        for path, sizes in ((gate, (width, ffn)), (up, (width, ffn)), (down, (ffn, width))):
+            self.place(path, nn.Linear(*sizes, bias=False))
+
+    def _place_experts(self) -> None:
+        switches, names = self.config.moe, self.config.names
+        assert switches is not None  # sparse layers exist only with experts
+        self.place(names.router, nn.Linear(self.config.width, switches.experts, bias=False))
+        if switches.expert_bias:
+            parent, _, leaf = names.expert_bias.rpartition(".")
+            self.at(parent).register_buffer(leaf, torch.zeros(switches.experts))
+        self.place(names.experts, nn.ModuleList(Branch() for _ in range(switches.experts)))
+        for index in range(switches.experts):
+            self._place_gated(*_expert_paths(f"{names.experts}.{index}"), switches.expert_ffn)
+        if switches.shared_ffn:
+            self._place_gated(*_expert_paths(names.shared), switches.shared_ffn)
+
+    def forward(self, hidden_BTD: Tensor, call: Pass) -> Tensor:
+        """Return the layer's output, [B, T, D]."""
+        names = self.config.names
+        hidden_BTD = hidden_BTD + self._attention(self.at(names.norm1)(hidden_BTD), call)
+        return hidden_BTD + self._feed_forward(self.at(names.norm2)(hidden_BTD))
+
+    def _attention(self, hidden_BTD: Tensor, call: Pass) -> Tensor:
+        query_BTHd, key_BTKVd, value_BTKVd = self._project(hidden_BTD)
+        rotary = call.rotary.to(hidden_BTD.device)
+        query_BTHd, key_BTKVd = rotary(query_BTHd), rotary(key_BTKVd)
+        if call.cache is not None:
+            key_BTKVd, value_BTKVd = call.cache.write(self.index, key_BTKVd, value_BTKVd, call.columns)
+        out_BTHd = call.attend(query_BTHd, key_BTKVd, value_BTKVd)
+        result: Tensor = self.at(self.config.names.out)(out_BTHd.flatten(2))
+        return result
+
+    def _project(self, hidden_BTD: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+        config, names = self.config, self.config.names
+        heads = (config.heads, config.kv_heads, config.kv_heads)
+        if config.fused_qkv:
+            parts = self.at(names.qkv or names.q)(hidden_BTD).split(
+                [count * config.head_dim for count in heads], dim=-1
+            )
+        else:
+            parts = [self.at(path)(hidden_BTD) for path in (names.q, names.k, names.v)]
+        query, key, value = (
+            part.unflatten(-1, (count, config.head_dim)) for part, count in zip(parts, heads, strict=True)
+        )
+        if config.qk_norm:
+            query, key = self.at(names.q_norm)(query), self.at(names.k_norm)(key)
+        return query, key, value
+
+    def _feed_forward(self, hidden_BTD: Tensor) -> Tensor:
+        names, switches = self.config.names, self.config.moe
+        if not self.sparse or switches is None:
+            return gated(hidden_BTD, self.at(names.gate), self.at(names.up), self.at(names.down))
+        hidden_ND = hidden_BTD.flatten(0, 1)
+        router = self.at(names.router)
+        bias_E = self.get_buffer(names.expert_bias) if switches.expert_bias else None
+        routed = moe.route(hidden_ND, router, bias_E, switches)
+        experts = [partial(_run_gated, expert) for expert in self.at(names.experts).children()]
+        out_ND = moe.mix(hidden_ND, routed, experts)
+        if switches.shared_ffn:
+            out_ND = out_ND + _run_gated(self.at(names.shared), hidden_ND)
+        return out_ND.view_as(hidden_BTD)
+
+
+EXPERT_LEAVES = ("gate_proj", "up_proj", "down_proj")
+
+
+def _expert_paths(prefix: str) -> tuple[str, str, str]:
+    gate, up, down = (f"{prefix}.{leaf}" for leaf in EXPERT_LEAVES)
+    return gate, up, down
+
+
+def _run_gated(expert: nn.Module, hidden_ND: Tensor) -> Tensor:
+    gate, up, down = (expert.get_submodule(leaf) for leaf in EXPERT_LEAVES)
+    return gated(hidden_ND, gate, up, down)

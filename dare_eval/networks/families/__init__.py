@@ -1,0 +1,1 @@
+"""One file per model family; each states only where its family differs."""

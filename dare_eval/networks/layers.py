@@ -1,0 +1,105 @@
+"""Small building blocks: a module tree addressed by dotted paths, RMS norm, rotary positions, the gated network.
+
+Norms and rotations are computed in float32 (or float64 for a float64 network) and cast back, whatever the weights'
+type. Rotary tables are computed from the positions of each call: nothing here is a buffer that a loader could
+leave uninitialised.
+
+Legend: B batch, T query columns, D width, H heads, d head size, r rotary channels, X any leading shape.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional
+
+
+class Branch(nn.Module):
+    """A module whose descendants are placed and found by dotted path, so that keys can follow any checkpoint.
+
+    Look-ups walk the tree at each call; a wrapper that replaces a leaf (an adapter, a quantised layer) is seen.
+    """
+
+    def place(self, path: str, module: nn.Module) -> None:
+        """Register ``module`` at ``path``, creating the branches on the way."""
+        *parents, leaf = path.split(".")
+        branch: nn.Module = self
+        for name in parents:
+            if name not in branch._modules:
+                branch.add_module(name, Branch())
+            branch = branch._modules[name]  # type: ignore[assignment]
+        branch.add_module(leaf, module)
+
+    def at(self, path: str) -> nn.Module:
+        """Return the module at ``path``."""
+        module: nn.Module = self
+        for name in path.split("."):
+            module = module._modules[name]  # type: ignore[assignment]
+        return module
+
+    def has(self, path: str) -> bool:
+        """Say whether something is placed at ``path``."""
+        module: nn.Module | None = self
+        for name in path.split("."):
+            module = module._modules.get(name) if module is not None else None
+        return module is not None
+
+
+class RMSNorm(nn.Module):
+    """Root-mean-square norm over the last axis with a learned scale."""
+
+    def __init__(self, size: int, eps: float) -> None:
+        super().__init__()
+        self.weight = nn.Parameter(torch.ones(size))
+        self.eps = eps
+
+    def forward(self, hidden_XD: Tensor) -> Tensor:
+        """Return the normalised input in its own type."""
+        scaled_XD = functional.rms_norm(widen(hidden_XD), hidden_XD.shape[-1:], None, self.eps)
+        return self.weight * scaled_XD.to(hidden_XD.dtype)
+
+
+def widen(values: Tensor) -> Tensor:
+    """Return ``values`` in float32, or unchanged when they are already at least that wide."""
+    return values if values.dtype in (torch.float32, torch.float64) else values.float()
+
+
+@dataclass(frozen=True, slots=True)
+class Rotary:
+    """Cosines and sines of one call, [B or 1, T, 1, r], shared by all layers."""
+
+    cos_BT1r: Tensor
+    sin_BT1r: Tensor
+
+    @classmethod
+    def at(cls, positions_BT: Tensor, rotary_dim: int, theta: float, dtype: torch.dtype) -> Rotary:
+        """Return the tables for ``positions_BT``; ``dtype`` is the network's, tables are at least float32."""
+        wide = torch.float64 if dtype == torch.float64 else torch.float32
+        channels = torch.arange(0, rotary_dim, 2, dtype=wide, device=positions_BT.device)
+        inverse_h = 1.0 / theta ** (channels / rotary_dim)
+        angles_BTh = positions_BT.to(wide)[..., None] * inverse_h
+        angles_BT1r = torch.cat((angles_BTh, angles_BTh), dim=-1).unsqueeze(-2)
+        return cls(angles_BT1r.cos(), angles_BT1r.sin())
+
+    def to(self, device: torch.device) -> Rotary:
+        """Return the tables on ``device``."""
+        return Rotary(self.cos_BT1r.to(device), self.sin_BT1r.to(device))
+
+    def __call__(self, states_BTHd: Tensor) -> Tensor:
+        """Return ``states_BTHd`` with its leading channels rotated (rotate-half convention)."""
+        rotary = self.cos_BT1r.shape[-1]
+        wide_BTHr = widen(states_BTHd[..., :rotary])
+        left, right = wide_BTHr.chunk(2, dim=-1)
+        turned_BTHr = wide_BTHr * self.cos_BT1r + torch.cat((-right, left), dim=-1) * self.sin_BT1r
+        turned_BTHr = turned_BTHr.to(states_BTHd.dtype)
+        if rotary == states_BTHd.shape[-1]:
+            return turned_BTHr
+        return torch.cat((turned_BTHr, states_BTHd[..., rotary:]), dim=-1)
+
+
+def gated(hidden_XD: Tensor, gate: nn.Module, up: nn.Module, down: nn.Module) -> Tensor:
+    """Return the SwiGLU feed-forward output ``down(silu(gate(x)) * up(x))``."""
+    result: Tensor = down(functional.silu(gate(hidden_XD)) * up(hidden_XD))
+    return result

@@ -1,0 +1,139 @@
+"""Build, open and save networks.
+
+Opening builds the module tree on the meta device, compares its keys and shapes with the file headers, then reads
+each tensor once into its final place: no weight exists twice. Saving writes the original keys and config.json, so
+open and save round-trip bit for bit.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from dare_eval.errors import DataError, unknown
+from dare_eval.networks.config import NetworkConfig, make_config, read_config
+from dare_eval.networks.network import DiffusionNetwork
+from dare_eval.networks.paths import resolve_model_path
+from dare_eval.networks.placement import DeviceMap, device_of, layer_placement, resolve_device_map
+from dare_eval.networks.quant import prepare, quantise
+from dare_eval.networks.safetensors_io import Entry, list_tensors, read_tensors
+
+DTYPES = ("auto", "float32", "bfloat16", "float16", "float64")
+# Rotary tables in old checkpoints are ignored: they are computed.
+IGNORED = re.compile(r"rotary_emb\.(inv_freq|cos_cached|sin_cached)$")
+
+
+def build_network(
+    config: Mapping[str, Any] | NetworkConfig,
+    *,
+    generator: torch.Generator,
+    dtype: torch.dtype = torch.float32,
+    attn_backend: str = "auto",
+) -> DiffusionNetwork:
+    """Return a randomly initialised network on the CPU.
+
+    ``config`` is the content of a config.json. Matrices and tables are drawn from N(0, init_std) in key order with
+    ``generator`` (float32, then cast), norms are one, biases zero; the global generator is not touched.
+    """
+    resolved = config if isinstance(config, NetworkConfig) else make_config(config)
+    with torch.device("meta"):
+        network = DiffusionNetwork(resolved, attn_backend=attn_backend)
+    for key, tensor in network.state_dict().items():
+        _assign(network, key, _initial(key, tensor, resolved.init_std, generator).to(dtype))
+    return network
+
+
+def _initial(key: str, like: Tensor, std: float, generator: torch.Generator) -> Tensor:
+    if like.ndim >= 2:
+        return torch.empty(like.shape).normal_(0.0, std, generator=generator)
+    return torch.ones(like.shape) if key.endswith(".weight") else torch.zeros(like.shape)
+
+
+def load_network(
+    path: str,
+    *,
+    dtype: str = "float32",
+    device: str | torch.device = "cpu",
+    attn_backend: str = "auto",
+    token_ids: Mapping[str, int] | None = None,
+    device_map: DeviceMap = None,
+    quantize: str | None = None,
+) -> DiffusionNetwork:
+    """Open the checkpoint at ``path`` (folder, packaged name or hub id) in evaluation mode.
+
+    Args:
+        path: See ``resolve_model_path``.
+        dtype: ``float32``, ``bfloat16``, ``float16``, ``float64``, or ``auto`` to keep each tensor's stored type.
+        device: Where the network goes when ``device_map`` is not given.
+        attn_backend: ``auto``, ``sdpa``, ``flex``, ``varlen`` or ``flash_attention_2``.
+        token_ids: Overrides of token ids, see ``read_config``.
+        device_map: ``"auto"`` or module paths to devices (longest prefix wins), see ``placement``.
+        quantize: ``"4bit"`` for NF4 projections (extra ``quant``); None for none.
+
+    Raises:
+        DataError: Missing, corrupt or truncated files; missing, unexpected or misshapen tensors.
+        UsageError: An unknown setting, or token ids that decoding cannot work with.
+        SetupError: ``quantize`` without its package.
+    """
+    if dtype not in DTYPES:
+        raise unknown("dtype", dtype, DTYPES)
+    folder = resolve_model_path(str(path))
+    config = read_config(folder, token_ids=token_ids)
+    with torch.device("meta"):
+        network = DiffusionNetwork(config, attn_backend=attn_backend)
+    entries = match_keys(network, list_tensors(folder))
+    places = resolve_device_map(network, device_map, device)
+    packed = prepare(network, quantize, dtype) if quantize is not None else set()
+    for key, tensor in read_tensors(entries):
+        place = device_of(places, key)
+        kept = tensor.dtype if dtype == "auto" or key.endswith("expert_bias") else getattr(torch, dtype)
+        if key in packed:
+            network.get_submodule(key.rpartition(".")[0]).weight = quantise(tensor.to(kept), place)
+        else:
+            _assign(network, key, tensor.to(place, kept))
+    network.placement = layer_placement(network)
+    return network.eval()
+
+
+def match_keys(network: DiffusionNetwork, entries: dict[str, Entry]) -> dict[str, Entry]:
+    """Return the entries to read; raises ``DataError`` naming the first missing, unexpected or misshapen key."""
+    expected = network.state_dict()
+    found = {key: entry for key, entry in entries.items() if not IGNORED.search(key)}
+    head = f"{network.config.names.head}.weight"
+    if network.config.tied_head and head in found:
+        del found[head]
+    _refuse(sorted(expected.keys() - found.keys()), "lacks tensors that config.json asks for", found)
+    _refuse(sorted(found.keys() - expected.keys()), "has tensors that config.json does not ask for", found)
+    for key, entry in found.items():
+        if tuple(expected[key].shape) != entry.shape:
+            raise DataError(
+                f"{entry.file.name} has the wrong shape for '{key}'",
+                seen=entry.shape,
+                allowed=str(tuple(expected[key].shape)),
+                remedy="use the config.json that was saved with these weights",
+            )
+    return found
+
+
+def _refuse(keys: list[str], what: str, entries: dict[str, Entry]) -> None:
+    if not keys:
+        return
+    files = sorted({entry.file.name for entry in entries.values()}) or ["the checkpoint"]
+    raise DataError(
+        f"{files[0] if len(files) == 1 else 'the checkpoint'} {what}: {keys[0]}",
+        seen=", ".join(keys[:5]) + (f" and {len(keys) - 5} more" if len(keys) > 5 else ""),
+        remedy="use the config.json that was saved with these weights (tie_word_embeddings for a missing head)",
+    )
+
+
+def _assign(network: DiffusionNetwork, key: str, tensor: Tensor) -> None:
+    parent, _, leaf = key.rpartition(".")
+    module = network.get_submodule(parent)
+    if leaf in module._buffers:
+        module._buffers[leaf] = tensor
+    else:
+        module.register_parameter(leaf, nn.Parameter(tensor, requires_grad=tensor.is_floating_point()))

@@ -1,0 +1,131 @@
+"""Read safetensors files tensor by tensor, straight into the memory they are going to live in.
+
+The format is a length, a JSON header and raw bytes. Reading it here, instead of mapping the file, gives errors that
+name file and key, needs no second copy, and leaves no tensor bound to a file that a later save may replace.
+Sharded checkpoints are followed through ``model.safetensors.index.json``.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from dare_eval.errors import DataError
+from dare_eval.networks.config import read_json
+
+INDEX = "model.safetensors.index.json"
+SINGLE = "model.safetensors"
+REMEDY = "copy or download the file again"
+DTYPES = {
+    "F64": torch.float64,
+    "F32": torch.float32,
+    "F16": torch.float16,
+    "BF16": torch.bfloat16,
+    "F8_E4M3": torch.float8_e4m3fn,
+    "F8_E5M2": torch.float8_e5m2,
+    "I64": torch.int64,
+    "I32": torch.int32,
+    "I16": torch.int16,
+    "I8": torch.int8,
+    "U8": torch.uint8,
+    "BOOL": torch.bool,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """Where one tensor lies."""
+
+    file: Path
+    dtype: torch.dtype
+    shape: tuple[int, ...]
+    start: int
+    """First byte in the file."""
+    size: int
+    """Length in bytes."""
+
+
+def list_tensors(folder: Path) -> dict[str, Entry]:
+    """Return every tensor of a checkpoint by key, headers checked against file sizes.
+
+    Raises ``DataError`` for missing, corrupt or truncated files and for an index that disagrees with its shards.
+    """
+    if not (folder / INDEX).is_file():
+        if not (folder / SINGLE).is_file():
+            raise DataError("the checkpoint has no weights", seen=folder, allowed=f"{SINGLE} or {INDEX}", remedy=REMEDY)
+        return read_header(folder / SINGLE)
+    placed = read_json(folder / INDEX).get("weight_map")
+    if not isinstance(placed, dict):
+        raise DataError(f"{INDEX} has no weight_map", seen=folder / INDEX, remedy=REMEDY)
+    entries: dict[str, Entry] = {}
+    for name in sorted(set(placed.values())):
+        entries |= read_header(folder / name)
+    lost = sorted(key for key, name in placed.items() if key not in entries or entries[key].file.name != name)
+    if lost:
+        raise DataError(f"{INDEX} names tensors that its shards lack", seen=_some(lost), remedy=REMEDY)
+    return entries
+
+
+def read_header(path: Path) -> dict[str, Entry]:
+    """Return the tensors of one file by key; raises ``DataError`` when header and size do not fit together."""
+    try:
+        size = path.stat().st_size
+        with path.open("rb") as file:
+            length = int.from_bytes(file.read(8), "little")
+            if size < 8 or length > size - 8:
+                raise DataError(f"{path.name} is truncated or no safetensors file", seen=f"{size} bytes", remedy=REMEDY)
+            header = json.loads(file.read(length))
+    except FileNotFoundError as error:
+        raise DataError(f"{path.name} is missing", seen=path, remedy=REMEDY) from error
+    except (json.JSONDecodeError, UnicodeDecodeError) as error:
+        raise DataError(f"{path.name} has a corrupt header: {error}", seen=path, remedy=REMEDY) from error
+    header.pop("__metadata__", None)
+    entries = {key: _entry(path, key, described, 8 + length) for key, described in header.items()}
+    end = max((entry.start + entry.size for entry in entries.values()), default=8 + length)
+    if end != size:
+        raise DataError(
+            f"{path.name} is truncated or has trailing bytes",
+            seen=f"{size} bytes",
+            allowed=f"{end} bytes",
+            remedy=REMEDY,
+        )
+    return entries
+
+
+def _entry(path: Path, key: str, described: Any, base: int) -> Entry:
+    try:
+        dtype, shape = DTYPES[described["dtype"]], tuple(int(n) for n in described["shape"])
+        start, end = (int(offset) for offset in described["data_offsets"])
+    except (KeyError, TypeError, ValueError) as error:
+        raise DataError(f"{path.name} describes '{key}' wrongly", seen=described, remedy=REMEDY) from error
+    if end - start != math.prod(shape) * dtype.itemsize or start < 0:
+        raise DataError(f"{path.name} has wrong offsets for '{key}'", seen=described, remedy=REMEDY)
+    return Entry(path, dtype, shape, base + start, end - start)
+
+
+def read_tensors(entries: dict[str, Entry]) -> Iterator[tuple[str, Tensor]]:
+    """Yield key and CPU tensor in file order, each byte read once."""
+    ordered = sorted(entries.items(), key=lambda item: (item[1].file.name, item[1].start))
+    by_file: dict[Path, list[tuple[str, Entry]]] = {}
+    for key, entry in ordered:
+        by_file.setdefault(entry.file, []).append((key, entry))
+    for path, items in by_file.items():
+        with path.open("rb") as file:
+            for key, entry in items:
+                tensor = torch.empty(entry.shape, dtype=entry.dtype)
+                file.seek(entry.start)
+                memory: Any = tensor.reshape(-1).view(torch.uint8).numpy()
+                if file.readinto(memory) != entry.size:
+                    raise DataError(f"{path.name} ended inside '{key}'", seen=path, remedy=REMEDY)
+                yield key, tensor
+
+
+def _some(keys: list[str]) -> str:
+    return ", ".join(keys[:5]) + (f" and {len(keys) - 5} more" if len(keys) > 5 else "")
