@@ -103,12 +103,12 @@ def check_imports(names: tuple[str, ...] = IMPORTS) -> Iterator[Finding]:
 
 def check_assets() -> Iterator[Finding]:
     """Check that the checkpoints shipped with the package are there."""
-    from dare_eval.networks.paths import packaged_checkpoints
+    from dare_eval.networks.paths import packaged_models
 
-    found = packaged_checkpoints()
+    found = packaged_models()
     fine = {"tiny-sudoku", "tiny-countdown"} <= set(found)
     remedy = "" if fine else "reinstall the package: python -m pip install --no-deps --force-reinstall ."
-    yield Finding("shipped checkpoints", "ok" if fine else "failed", ", ".join(found) or "none", remedy)
+    yield Finding("shipped checkpoints", "ok" if fine else "failed", ", ".join(sorted(found)) or "none", remedy)
 
 
 def check_data() -> Iterator[Finding]:
@@ -152,7 +152,7 @@ def check_sandbox() -> Finding:
         seen, fine = done.stderr.strip() or "namespaces available", done.returncode == 0
     except (OSError, subprocess.TimeoutExpired) as error:
         seen, fine = str(error), False
-    remedy = "" if fine else "code benchmarks need it: allow user namespaces, or see docs/sandbox.md for the explicit flag"
+    remedy = "" if fine else "code benchmarks need user namespaces; docs/sandbox.md has the explicit flag"
     return Finding("sandbox", "ok" if fine else "note", seen, remedy)
 
 
@@ -160,7 +160,7 @@ def check_gpu() -> Finding:
     """Look for a CUDA device without initialising CUDA in this process."""
     tool = shutil.which("nvidia-smi")
     if tool is None:
-        return Finding("gpu", "note", "none found; the tiny models run on the CPU", "install the NVIDIA driver to use one")
+        return Finding("gpu", "note", "none found; tiny models run on the CPU", "install the NVIDIA driver")
     query = [tool, "--query-gpu=name,memory.total", "--format=csv,noheader"]
     done = subprocess.run(query, capture_output=True, text=True, timeout=60, check=False)
     if done.returncode:

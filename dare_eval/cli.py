@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import typer
 
+from dare_eval.commands import check
 from dare_eval.panels import run_guarded
 
 app = typer.Typer(
@@ -16,6 +17,9 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
+
+app.command("check")(check.check)
+app.command("env")(check.env)
 
 
 def main() -> None:

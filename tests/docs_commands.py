@@ -1,7 +1,7 @@
 """Reads the commands and paths that the documentation shows; used by test_docs.py.
 
-A ```bash fence holds commands that run offline on a fresh clone; each is executed. A ```console fence holds commands that
-need weights, a GPU or a server; their paths and option names are checked instead.
+A ```bash fence holds commands that run offline on a fresh clone; each is executed. A ```console fence holds commands
+that need weights, a GPU or a server; their paths and option names are checked instead.
 """
 
 from __future__ import annotations

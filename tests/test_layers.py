@@ -10,7 +10,8 @@ import pytest
 ROOT = Path(__file__).resolve().parents[1]
 
 FLOOR = {
-    **dict.fromkeys(("errors", "registry", "spec", "panels", "scoring", "puzzles", "records", "networks"), 0),
+    **dict.fromkeys(("errors", "registry", "spec", "panels", "presets"), 0),
+    **dict.fromkeys(("scoring", "puzzles", "records", "networks"), 0),
     **dict.fromkeys(("decoding", "datasets", "evaluators", "inferencers", "report"), 1),
     **dict.fromkeys(("engines", "runtime"), 2),
     "models": 3,
@@ -24,8 +25,11 @@ TORCH_SIDE = DATA_SIDE | {"torch", "safetensors", "transformers", "tokenizers", 
 OPENCOMPASS_SIDE = TORCH_SIDE | {"opencompass", "mmengine", "datasets"}
 MAY_IMPORT = {
     **dict.fromkeys(("scoring", "puzzles", "records", "report"), DATA_SIDE | {"httpx"}),
-    **dict.fromkeys(("errors", "registry", "spec"), set()),
+    "errors": set(),
+    "registry": set(),
+    "spec": set(),
     "panels": {"rich"},
+    "presets": {"yaml"},
     **dict.fromkeys(("networks", "decoding"), TORCH_SIDE | {"flash_attn", "bitsandbytes"}),
     **dict.fromkeys(("models", "datasets", "inferencers", "evaluators", "runtime"), OPENCOMPASS_SIDE),
     "engines": DATA_SIDE | {"httpx", "sglang", "lmdeploy", "torch", "openai"},
