@@ -92,7 +92,7 @@ def check_imports(names: tuple[str, ...] = IMPORTS) -> Iterator[Finding]:
         timeout=600,
         check=False,
     )
-    seen = dict(json.loads(line[1:]) for line in child.stderr.splitlines() if line.startswith("\x1e"))
+    seen = dict(json.loads(line[1:]) for line in child.stderr.split("\n") if line.startswith("\x1e"))
     for name in names:
         error = seen.get(name, f"the interpreter died with code {child.returncode} while importing it")
         if error:

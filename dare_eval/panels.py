@@ -21,6 +21,11 @@ def error_console() -> Console:
     return Console(stderr=True, width=None if sys.stderr.isatty() else 160)
 
 
+def output_console() -> Console:
+    """Return the console for tables and reports; as wide as the terminal, 160 columns when output is piped."""
+    return Console(width=None if sys.stdout.isatty() else 160)
+
+
 def show_error(error: DareError, console: Console | None = None) -> None:
     """Print ``error`` as one panel on standard error."""
     body = Text(error.what, style="bold")

@@ -14,11 +14,11 @@ def check(
     """Check packages, imports, data, checkpoints and devices; each failure names its remedy (exit code 5)."""
     from dataclasses import asdict
 
-    from rich.console import Console
     from rich.table import Table
 
     from dare_eval.checks import all_findings
     from dare_eval.errors import SetupError
+    from dare_eval.panels import output_console
 
     findings = list(all_findings())
     failed = [finding for finding in findings if finding.status == "failed"]
@@ -30,7 +30,7 @@ def check(
         for finding in findings:
             style = colour[finding.status]
             table.add_row(finding.name, f"[{style}]{finding.status}[/]", finding.seen, finding.remedy)
-        Console().print(table)
+        output_console().print(table)
     if failed:
         names = ", ".join(finding.name for finding in failed)
         raise SetupError(f"{len(failed)} of {len(findings)} checks failed", seen=names, remedy=failed[0].remedy)
