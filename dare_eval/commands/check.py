@@ -38,6 +38,19 @@ def check(
 
 def env() -> None:
     """Print the environment as a block to paste into a report."""
-    from dare_eval.records.provenance import environment_block
+    import os
+    import platform
+    import sys
 
-    typer.echo(environment_block())
+    from dare_eval import __version__
+    from dare_eval.records.provenance import git_state, package_versions
+
+    git = git_state()
+    commit = f"{git['commit']}{' (changed files)' if git['dirty'] else ''}" if git["commit"] else "not a git checkout"
+    lines = [
+        f"dare: {__version__}, commit {commit}",
+        f"python: {sys.version.split()[0]} on {platform.platform()}, {os.cpu_count()} CPUs",
+        *(f"{name}: {version}" for name, version in package_versions().items() if name != "dare"),
+        *(f"{name}={value}" for name, value in sorted(os.environ.items()) if name.startswith("DARE_")),
+    ]
+    typer.echo("\n".join(lines))
