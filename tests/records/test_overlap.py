@@ -43,8 +43,8 @@ def test_exact_matches_are_those_of_plain_equality(train, bench):
 
 def test_gsm8k_test_rows_that_share_text_with_train(dare_data):
     def questions(split):
-        lines = (dare_data / f"data/gsm8k/{split}.jsonl").read_text().splitlines()
-        return [json.loads(line)["question"] for line in lines]
+        with (dare_data / f"data/gsm8k/{split}.jsonl").open() as lines:
+            return [json.loads(line)["question"] for line in lines]
 
     report = overlap(questions("train"), questions("test"))
     assert report.count("exact") == report.count("normalised") == 0
