@@ -15,7 +15,6 @@ import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 from dare_eval.errors import DataError, UsageError, unknown
@@ -132,7 +131,7 @@ def make_config(
     ids = find_token_ids(raw, family, folder, fields["vocab_size"], token_ids or {})
     check_token_ids(mask_id=ids["mask_id"], pad_id=ids["pad_id"], vocab_size=fields["vocab_size"])
     _check_sizes(fields)
-    return NetworkConfig(family=family.name, raw=MappingProxyType(dict(raw)), **fields, **ids)
+    return NetworkConfig(family=family.name, raw=dict(raw), **fields, **ids)
 
 
 def find_family(raw: Mapping[str, Any]) -> Family:
