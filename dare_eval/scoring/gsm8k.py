@@ -1,8 +1,9 @@
 r"""Grade-school arithmetic: one number, found by written rules in order, compared exactly.
 
 Order: the last ``####`` marker that a number follows, the last ``\boxed`` with a digit in it (adjacent boxes form a
-list, empty ones and placeholders are skipped), the last ``<answer>`` tag with a digit, the last "answer is" phrase, the last number. Before that special tokens are removed and the text is
-cut where the model runs on into a new question. There is no tail window, no unit conversion and no number word.
+list, empty ones and placeholders are skipped), the last ``<answer>`` tag with a digit, the last "answer is" phrase,
+the last number. Before that special tokens are removed and the text is cut where the model runs on into a new
+question. There is no tail window, no unit conversion and no number word.
 """
 
 from __future__ import annotations
