@@ -64,7 +64,9 @@ class DatasetEntry:
     scorer: str | None = None
     """Scorer and its version, as ``gsm8k@1``."""
     metric: str = "accuracy"
-    """Name of the first metric."""
+    """Name of the share of right answers, such as ``accuracy`` or ``exact``."""
+    graded_metric: str | None = None
+    """Name of the mean graded credit, such as ``cell``, where the scorer grades."""
     expected: int | None = None
     """Number of items, repeats included."""
     max_out_len: int | None = None

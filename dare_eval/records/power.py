@@ -14,6 +14,11 @@ def minimum_detectable_effect(n: int, *, rate: float = 0.5, alpha: float = 0.05,
     return _z_sum(n, alpha, power) * math.sqrt(2 * rate * (1 - rate) / n)
 
 
+def detectable_effect(n: int, spread: float, *, alpha: float = 0.05, power: float = 0.8) -> float:
+    """Return the smallest mean of ``n`` values with standard deviation ``spread`` told from 0 with ``power``."""
+    return _z_sum(n, alpha, power) * spread / math.sqrt(n)
+
+
 def paired_detectable_effect(n: int, discordance: float, *, alpha: float = 0.05, power: float = 0.8) -> float:
     """Return the same for two runs on the same ``n`` items whose verdicts differ on a share ``discordance``.
 

@@ -19,6 +19,7 @@ from dare_eval.records.intervals import Interval, bootstrap, clustered, wilson
 from dare_eval.records.items import ItemRecord
 
 REPORT_NAME = "report.json"
+_NUMBERS = ("value", "low", "high", "n", "expected", "nfe", "tpf", "tps")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -76,6 +77,10 @@ class ResultRow:
     def from_dict(cls, record: Mapping[str, Any]) -> ResultRow:
         """Return the row that :meth:`to_dict` stored; raises ``DataError`` naming a missing field."""
         known = {spec.name for spec in dataclasses.fields(cls)}
+        for name in _NUMBERS:
+            value = record.get(name)
+            if value is not None and (isinstance(value, bool) or not isinstance(value, int | float)):
+                raise DataError(f"report row whose '{name}' is not a number", seen=repr(value)[:80])
         try:
             return cls(**{key: value for key, value in record.items() if key in known})
         except TypeError as error:

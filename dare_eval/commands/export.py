@@ -1,0 +1,60 @@
+"""``dare-eval export FORMAT``: results of the store as CSV, JSON, Markdown or LaTeX, or item records as Parquet."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+
+def export(
+    style: Annotated[str, typer.Argument(metavar="csv|json|markdown|latex|parquet", help="What to write.")],
+    run: Annotated[str | None, typer.Option(help="Only this run (folder, id or checkpoint); parquet needs it.")] = None,
+    out: Annotated[Path | None, typer.Option(help="File to write (parquet: folder); default standard output.")] = None,
+    db: Annotated[str | None, typer.Option(help="Store; default DARE_DB, else sqlite:///runs/dare.db.")] = None,
+) -> None:
+    """Write results with interval, n, cost and decode spec; bold only where significant (paired, Holm).
+
+    Example: dare-eval export markdown --out results.md
+    """
+    from dare_eval.errors import UsageError, unknown
+    from dare_eval.panels import output_console
+    from dare_eval.records.best import PairwiseTests, significant_best
+    from dare_eval.records.exports import FORMATS, export_text
+    from dare_eval.records.locate import locate
+    from dare_eval.records.store import Store
+
+    if style not in (*FORMATS, "parquet"):
+        raise unknown("export format", style, (*FORMATS, "parquet"))
+    if style == "parquet":
+        if run is None or out is None:
+            raise UsageError("parquet writes the item records of one run", remedy="--run RUN --out FOLDER")
+        written = _parquet(run, out, db)
+        output_console().print(f"{written} files in {out}")
+        return
+    store = Store(db)
+    results = store.results()
+    if run is not None:
+        folder = str(locate(run, db).run.folder.resolve())
+        ids = {evaluation.id for evaluation in store.evaluations() if evaluation.folder == folder}
+        results = [result for result in results if result.evaluation_id in ids]
+    runs = {evaluation.id: evaluation.run_id for evaluation in store.evaluations()}
+    text = export_text(results, style, significant_best(results, PairwiseTests(store)), runs)
+    if out is None:
+        typer.echo(text, nl=False)
+    else:
+        out.parent.mkdir(parents=True, exist_ok=True)
+        out.write_text(text, encoding="utf-8")
+        output_console().print(f"{len(results)} results in {out}")
+
+
+def _parquet(name: str, out: Path, db: str | None) -> int:
+    from dare_eval.records.item_table import write_parquet
+    from dare_eval.records.locate import locate
+
+    run = locate(name, db).run
+    pairs = run.results()
+    for model, dataset in pairs:
+        write_parquet(out / model / f"{dataset}.parquet", run.items(model, dataset).records)
+    return len(pairs)

@@ -1,0 +1,66 @@
+"""The store as short lines for people: one per checkpoint, one per run, each with its scores and what is wrong."""
+
+from __future__ import annotations
+
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+from dare_eval.records.store import Store
+from dare_eval.records.tables import Result
+
+
+def run_lines(store: Store) -> list[dict[str, Any]]:
+    """Return one line per run (newest state of its folder), oldest first."""
+    results: dict[int, list[Result]] = {}
+    for result in store.results():
+        results.setdefault(result.evaluation_id, []).append(result)
+    evaluations = store.evaluations()
+    ids = Counter(evaluation.run_id for evaluation in evaluations)
+    lines = []
+    for evaluation in evaluations:
+        labels = list(evaluation.labels)
+        if ids[evaluation.run_id] > 1:
+            labels.append(f"{ids[evaluation.run_id]} folders share this id")
+        if not Path(evaluation.folder).exists():
+            labels.append("folder is gone")
+        lines.append(
+            {
+                "run": evaluation.run_id,
+                "status": evaluation.status,
+                "origin": evaluation.origin,
+                "started": evaluation.started,
+                "results": [score_line(result) for result in results.get(evaluation.id, [])],
+                "notes": labels,
+                "folder": evaluation.folder,
+            }
+        )
+    return lines
+
+
+def checkpoint_lines(store: Store) -> list[dict[str, Any]]:
+    """Return one line per checkpoint with the results of its weights, oldest first."""
+    results: dict[str | None, list[Result]] = {}
+    for result in store.results():
+        results.setdefault(result.weight_hash, []).append(result)
+    return [
+        {
+            "checkpoint": checkpoint.name,
+            "algorithm": checkpoint.algorithm,
+            "parent": checkpoint.parent,
+            "weights": checkpoint.weight_hash[:12],
+            "results": [score_line(result) for result in results.get(checkpoint.weight_hash, [])],
+            "notes": checkpoint.labels,
+            "folder": checkpoint.folder,
+        }
+        for checkpoint in store.checkpoints()
+    ]
+
+
+def score_line(result: Result) -> str:
+    """Return a score with everything it may not be shown without: interval, n, NFE and tokens/s."""
+    if result.value is None:
+        return f"{result.model} {result.dataset} {result.metric}: no score (n = {result.n})"
+    half = "" if result.low is None else f" [{result.low:.2f}, {result.high:.2f}]"
+    cost = "".join(f", {name} {value:.4g}" for name, value in (("NFE", result.nfe), ("tok/s", result.tps)) if value)
+    return f"{result.model} {result.dataset} {result.metric}: {result.value:.2f}{half} (n={result.n}{cost})"
