@@ -160,4 +160,5 @@ def _most_steps(settings: Mapping[str, Any]) -> int | None:
     length, block = settings.get("gen_length"), settings.get("block_length")
     if not is_count(length) or not is_count(block):
         return None
+    assert isinstance(length, int) and isinstance(block, int)
     return length.bit_length() - 1 if settings.get("schedule") == "ascending" else math.ceil(length / block) * block

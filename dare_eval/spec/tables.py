@@ -30,7 +30,7 @@ POLICIES = Registry(
     "dare.decoders",
     {
         "quota": f"{_POLICY_FOLDER}.quota:Quota",
-        "random": f"{_POLICY_FOLDER}.quota:RandomQuota",
+        "random": f"{_POLICY_FOLDER}.random_order:RandomQuota",
         "entropy": f"{_POLICY_FOLDER}.quota:EntropyQuota",
         "margin": f"{_POLICY_FOLDER}.quota:MarginQuota",
         "origin": f"{_POLICY_FOLDER}.origin:Origin",

@@ -1,0 +1,38 @@
+"""Decoding and likelihood of diffusion language models: one loop of six parts, shared by evaluation and training.
+
+    >>> from dare_eval.decoding import decode                       # doctest: +SKIP
+    >>> results = decode(network, [[1, 5, 9]], spec)                # doctest: +SKIP
+
+Parts: denoiser (network, shift, guidance), cache policy, block schedule, value sampler, transfer policy with
+editing, recorder. docs/decoding.md explains each field of the spec. Names are imported when they are first used.
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from dare_eval.decoding.loop import decode
+    from dare_eval.decoding.policies.base import Policy
+    from dare_eval.decoding.results import DecodeResult, Edit, RecordOptions, Trace
+    from dare_eval.decoding.step import Step
+
+_PLACES = {
+    "DecodeResult": "results",
+    "Edit": "results",
+    "Policy": "policies.base",
+    "RecordOptions": "results",
+    "Step": "step",
+    "Trace": "results",
+    "decode": "loop",
+}
+
+__all__ = ["DecodeResult", "Edit", "Policy", "RecordOptions", "Step", "Trace", "decode"]
+
+
+def __getattr__(name: str) -> Any:
+    """Import a public name on first use."""
+    if name not in _PLACES:
+        raise AttributeError(f"module 'dare_eval.decoding' has no attribute '{name}'")
+    return getattr(importlib.import_module(f"dare_eval.decoding.{_PLACES[name]}"), name)
