@@ -24,6 +24,7 @@ SHORT_REPLY = 80
 _EMPTY_BOX = re.compile(
     r"[\s.\\$?_-]*(?:\\(?:ldots|dots|cdots|text\{\s*(?:answer)?\s*\}))?[\s.?_-]*(?:your answer|answer)?"
 )
+_BLANK_BOX = re.compile(r"\\(?:f|d)?box(?:ed)?\s*\{\s*\}")
 _PHRASE = re.compile(r"\banswer\b[ \t]*(?:is|are|:|=)[ \t]*:?\s*(?:that\b)?", re.IGNORECASE)
 _SENTENCE_END = re.compile(r"[.!?](?=\s|$)|\n")
 _FORMULA = re.compile(r"\$\$(.+?)\$\$|\$([^$\n]+)\$|\\\((.+?)\\\)|\\\[(.+?)\\\]", re.DOTALL)
@@ -69,6 +70,7 @@ def score_math(
 
 def extract(body: str, policy: Policy) -> Answer | None:
     """Return the answer of a reply by the module's rules, or None."""
+    body = _BLANK_BOX.sub("", body) if "box" in body else body
     found = boxes.boxes(body)
     used = [box for box in found if (box.closed or policy.truncated == "accept") and not _EMPTY_BOX.fullmatch(box.text)]
     if used:

@@ -18,6 +18,7 @@ from functools import lru_cache
 MAX_TERMS = 150
 MAX_POWER = 64
 MAX_BITS = 2000
+MAX_FACTORIAL = 200
 MAX_RADICAND = 10**9
 MAX_DEPTH = 30
 
@@ -27,7 +28,7 @@ Form = dict[Monomial, Fraction]
 
 ONE: Monomial = (1, 0, ())
 _TOKEN = re.compile(
-    r"\s*(?:(\d+(?:\.\d+)?|\.\d+)|(\\[A-Za-z]+)|([A-Za-z](?:_(?:\d|[a-z]|\{\w{1,6}\}))?)|([-+*/^(){}\[\]]))"
+    r"\s*(?:(\d+(?:\.\d+)?|\.\d+)|(\\[A-Za-z]+)|([A-Za-z](?:_(?:\d|[a-z]|\{\w{1,6}\}))?)|([-+*/^(){}\[\]!]))"
 )
 
 
@@ -141,6 +142,17 @@ def _power(base: Form, exponent: Form) -> Form:
     return result
 
 
+def _small(form: Form) -> int:
+    value = constant(form)
+    if value is None or value.denominator != 1 or not 0 <= value <= MAX_FACTORIAL:
+        raise Unsupported("not a small integer")
+    return value.numerator
+
+
+def _factorial(form: Form) -> Form:
+    return _checked({ONE: Fraction(math.factorial(_small(form)))})
+
+
 def _square_root(form: Form) -> Form:
     value = constant(form)
     if value is None:
@@ -221,6 +233,9 @@ class _Reader:
                 raise Unsupported("nested too deeply")
             return _multiply({ONE: Fraction(sign)}, self.factor(depth + 1))
         base = self.base(depth)
+        while self.peek() == "!":
+            self.take()
+            base = _factorial(base)
         if self.peek() == "^":
             self.take()
             return _power(base, self.exponent(depth))
@@ -276,6 +291,10 @@ class _Reader:
             raise Unsupported("higher root")
         return _square_root(self.group(depth))
 
+    def binomial(self, depth: int) -> Form:
+        top, bottom = (_small(self.group(depth)) for _ in range(2))
+        return _checked({ONE: Fraction(math.comb(top, bottom))} if bottom <= top else {})
+
     def pi(self, _depth: int) -> Form:
         return {(1, 0, (("pi", 1),)): Fraction(1)}
 
@@ -284,10 +303,11 @@ class _Reader:
 
 
 _DIGITS = frozenset("0123456789")
-_GREEK = ("alpha", "beta", "gamma", "delta", "theta", "lambda", "mu", "phi", "omega", "sigma", "rho", "tau")
+_GREEK = ("alpha", "beta", "gamma", "delta", "theta", "lambda", "mu", "phi", "omega", "sigma", "rho", "tau", "infty")
 _COMMANDS: dict[str, Callable[[_Reader, int], Form]] = {
     r"\frac": _Reader.fraction,
     r"\sqrt": _Reader.root,
+    r"\binom": _Reader.binomial,
     r"\pi": _Reader.pi,
     **{f"\\{name}": _Reader.greek for name in _GREEK},
 }

@@ -1,7 +1,8 @@
 r"""Typed comparison of answers: the gold's type decides, then parts are compared with parts.
 
 Types: text, tuple or interval (bracketed, ordered, the brackets count), union of intervals, set, list (top-level
-commas, "and", "or"; unordered), plus-minus (a list of two), matrix, number in a base, equation, inequality, scalar.
+commas, "and", "or"; unordered), plus-minus (a list of two), matrix, number in a base, ratio or clock time, equation,
+inequality, scalar.
 Leaves go through string equality, the exact normal form of ``ring``, and last the worker with math-verify and sympy.
 Whatever cannot be decided is not equal.
 """
@@ -101,6 +102,8 @@ class Comparison:
             return right.kind == "union" and self.unordered(left, right, depth)
         if left.kind == "bracket":
             return self.brackets(left, right, depth)
+        if left.kind == "matrix" and right.kind != "matrix":
+            return r"\begin" in pred and self.slow(gold, pred, kind="matrix")
         if left.kind == "scalar" and right.kind == "set" and len(right.parts) == 1:
             right = read(right.parts[0])
         if left.kind == "base" or right.kind == "base":
@@ -179,7 +182,7 @@ class Comparison:
     def slow(self, gold: str, pred: str, *, kind: str = "scalar") -> bool:
         """Ask the worker, unless size or prose says that there is nothing to ask."""
         if (
-            re.search(r"(?<![\\A-Za-z])[A-Za-z]{5,}", re.sub(r"\\[A-Za-z]+", " ", pred))
+            re.search(r"(?<![\\A-Za-z])[A-Za-z]{5,}", re.sub(r"\\(?:begin|end)\{\w+\}|\\[A-Za-z]+", " ", pred))
             or len(pred) > 6 * len(gold) + 120
         ):
             self.path.append("prose")
@@ -198,7 +201,7 @@ def read(text: str) -> Part:
     text = _peel(text)
     matrix = _MATRIX.fullmatch(text)
     if matrix is not None:
-        rows = [row.split("&") for row in re.split(r"\\\\(?:\[[^\]]*\])?", matrix[2].strip("\\")) if row]
+        rows = [row.split("&") for row in re.split(r"\\\\(?:\[[^\]]*\])?", matrix[2]) if row]
         return Part(
             "matrix", tuple(cell for row in rows for cell in row), f"{len(rows)}x{max(map(len, rows), default=0)}"
         )
@@ -219,6 +222,8 @@ def read(text: str) -> Part:
     based = _BASE.fullmatch(text)
     if based is not None:
         return Part("base", (based[1],), _base_name(based[2] or based[3]))
+    if len(ratio := _split(text, re.compile(":"))) > 1:
+        return Part("ratio", ratio)
     return _relation(text)
 
 
@@ -278,7 +283,7 @@ def _split(text: str, separator: re.Pattern[str]) -> tuple[str, ...]:
         depth += (char in "([{") - (char in ")]}")
         at += 1
     parts.append(text[start:])
-    return tuple(part for part in parts if part)[:MAX_PARTS]
+    return tuple(part.strip() for part in parts if part.strip())[:MAX_PARTS]
 
 
 def _split_list(text: str) -> tuple[str, ...]:
@@ -306,14 +311,14 @@ def _text(part: Part) -> tuple[str, ...]:
 
 
 def _last_side(pred: Part, *, gold_kind: str) -> str:
-    """Return what an equation says the answer is: after the last ``=``, when a name or a chain stands before it."""
-    named = _NAME.fullmatch(pred.parts[0]) is not None or re.search(r"\d", "".join(pred.parts[:-1])) is not None
-    letters = (
-        gold_kind == "scalar"
-        and re.search(r"(?<!\\)[a-z]", pred.parts[0]) is not None
-        and not _NAME.fullmatch(pred.parts[0])
-    )
-    return pred.parts[-1] if named and not letters else "=".join(pred.parts)
+    """Return what an equation says the answer is: its last side, unless it is a relation between letters and numbers.
+
+    ``x = 5``, ``a + b = 5``, ``f(2) = 5`` and ``8 + 15 = 23`` state a value; ``2x + 3 = 5`` states something else.
+    """
+    before = "".join(pred.parts[:-1])
+    letters = re.sub(r"\\[A-Za-z]+|[A-Za-z]+(?:_\w|_\{\w+\})?\(", "", before)
+    relation = gold_kind == "scalar" and re.search(r"\d", letters) and re.search(r"[A-Za-z]", letters)
+    return "=".join(pred.parts) if relation and not _NAME.fullmatch(pred.parts[0]) else pred.parts[-1]
 
 
 def _interval(part: Part) -> Part | None:

@@ -27,8 +27,9 @@ _RULES = tuple(
             r"\\(?:left|right|[bB]igg?[lr]?|displaystyle|textstyle|limits|mathstrut|q?quad|hfill|newline)(?![A-Za-z])\.?",
             "",
         ),
-        (r"\\[!]", ""),
-        (r"\\[,;: ]|~", " "),
+        (r"(?<!\\)\\!", ""),
+        (r"(?<!\\)\\[,;: ]|~", " "),
+        (r"\{([^{}]*)\\over(?![A-Za-z])([^{}]*)\}", r"\\frac{\1}{\2}"),
         (r"\\(?:d|t|c)frac(?![A-Za-z])", r"\\frac"),
         (r"\\(?:l|r)brace(?![A-Za-z])", lambda found: "\\" + ("{" if "lbrace" in found[0] else "}")),
         (r"\\langle(?![A-Za-z])", "("),
@@ -59,10 +60,10 @@ _UNIT_TEXT = re.compile(
 )
 _PERCENT = re.compile(r"\s*(?:\\%|%|\\?\b(?:percent)\b|\\text\{\s*(?:percent|\\?%)\s*\})\s*$", re.IGNORECASE)
 _ABBREVIATIONS = {
-    "inch": "in inches", "foot": "ft feet", "centimeter": "cm", "millimeter": "mm", "meter": "m metre", "kilometer": "km",
-    "mile": "mi", "yard": "yd", "kilogram": "kg", "gram": "g", "pound": "lb lbs", "second": "s sec", "minute": "min",
-    "hour": "h hr hrs", "day": "", "week": "", "month": "", "year": "yr yrs", "dollar": "", "cent": "", "degree": "",
-    "radian": "rad", "liter": "l litre", "mile per hour": "mph",
+    "inch": "in inches", "foot": "ft feet", "centimeter": "cm", "millimeter": "mm", "meter": "m metre",
+    "kilometer": "km", "mile": "mi", "yard": "yd", "kilogram": "kg", "gram": "g", "pound": "lb lbs", "second": "s sec",
+    "minute": "min", "hour": "h hr hrs", "day": "", "week": "", "month": "", "year": "yr yrs", "dollar": "", "cent": "",
+    "degree": "", "radian": "rad", "liter": "l litre", "mile per hour": "mph",
 }  # fmt: skip
 _UNITS = {short: unit for unit, listed in _ABBREVIATIONS.items() for short in (unit, *listed.split())}
 

@@ -48,7 +48,7 @@ def _reply(out: IO[str], message: dict[str, Any]) -> None:
 
 
 def decide(gold: str, pred: str, kind: str, rounded: bool) -> dict[str, Any]:
-    """Return ``{"equal": bool, "why": str}`` for two spelt answers; ``kind`` is ``scalar`` or ``equation``."""
+    """Return ``{"equal": bool, "why": str}`` for two spelt answers; ``kind`` is ``scalar``, ``matrix`` or ``equation``."""
     gold_value = _parse(gold)
     if gold_value is None:
         return {"equal": False, "why": "gold not parsed"}
@@ -56,7 +56,12 @@ def decide(gold: str, pred: str, kind: str, rounded: bool) -> dict[str, Any]:
     if pred_value is None:
         return {"equal": False, "why": "answer not parsed"}
     try:
-        same = _same_equation(gold_value, pred_value) if kind == "equation" else _same(gold_value, pred_value, rounded)
+        if kind == "equation":
+            same = _same_equation(gold_value, pred_value)
+        elif kind == "matrix":
+            same = _same_matrix(gold_value, pred_value)
+        else:
+            same = _same(gold_value, pred_value, rounded)
     except Exception as error:
         return {"equal": False, "why": f"undecided: {type(error).__name__}"}
     return {"equal": bool(same), "why": "compared"}
@@ -65,7 +70,7 @@ def decide(gold: str, pred: str, kind: str, rounded: bool) -> dict[str, Any]:
 def _parse(latex: str) -> Any:
     """Parse one LaTeX answer with math-verify; decimals become exact rationals."""
     from math_verify import ExprExtractionConfig, LatexExtractionConfig, parse
-    from sympy import Basic, nsimplify
+    from sympy import Basic, MatrixBase, nsimplify
 
     found = parse(
         f"${latex}$",
@@ -74,7 +79,7 @@ def _parse(latex: str) -> Any:
         extraction_mode="first_match",
         parsing_timeout=None,
     )
-    if not found or not isinstance(found[0], Basic):
+    if not found or not isinstance(found[0], Basic | MatrixBase):
         return None
     return nsimplify(found[0], rational=True) if found[0].has(_float()) else found[0]
 
@@ -134,6 +139,11 @@ def _rounds(gold: Any, pred: Any) -> bool:
     if places is None or len(str(abs(int(pred * 10**places)))) < 3:
         return False
     return bool(2 * abs(pred - gold.evalf(DIGITS)) * 10**places <= 1)
+
+
+def _same_matrix(gold: Any, pred: Any) -> bool:
+    left, right = gold.doit(), pred.doit()
+    return bool(left.shape == right.shape and all(_vanishes(a, b) for a, b in zip(left, right, strict=True)))
 
 
 def _same_equation(gold: Any, pred: Any) -> bool:
