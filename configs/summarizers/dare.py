@@ -1,0 +1,3 @@
+from dare_eval.runtime.summarizer import ReportSummarizer
+
+summarizer = dict(type=ReportSummarizer)

@@ -1,0 +1,64 @@
+"""``ScoreEvaluator``: an OpenCompass evaluator that is one call of ``dare_eval.scoring.score`` per item.
+
+Works under upstream's evaluation task too; under ours the scores also become item records.
+
+    eval_cfg = dict(evaluator=dict(type=ScoreEvaluator, kind="sudoku"))
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from opencompass.openicl.icl_evaluator import BaseEvaluator
+
+from dare_eval.errors import unknown
+from dare_eval.evaluators.planning import extra_scores, planning_values
+from dare_eval.scoring import Score, score
+from dare_eval.scoring.base import SCORERS
+
+
+class ScoreEvaluator(BaseEvaluator):
+    """Scores by ``kind``; ``metric`` names the share of correct items, ``context`` goes to the scorer as it is.
+
+    ``presets`` adds the score under other published rules to each item (Sudoku: ``d1_pad``). Raises ``UsageError``
+    for an unknown kind.
+    """
+
+    def __init__(
+        self,
+        kind: str,
+        metric: str = "exact",
+        context: Mapping[str, Any] | None = None,
+        presets: Sequence[str] = (),
+        pred_postprocessor: Any = None,
+    ) -> None:
+        super().__init__(pred_postprocessor)
+        if kind not in SCORERS:
+            raise unknown("scorer", kind, SCORERS.names())
+        self.kind, self.metric = kind, metric
+        self.context, self.presets = dict(context or {}), tuple(presets)
+
+    def score_items(self, responses: Sequence[str], references: Sequence[Any]) -> list[Score]:
+        """Return one score per item, the scores under ``presets`` in its detail."""
+        pairs = list(zip(responses, references, strict=True))
+        scores = [score(self.kind, response, reference, **self.context) for response, reference in pairs]
+        return [
+            extra_scores(self.kind, one, response, reference, self.presets)
+            for one, (response, reference) in zip(scores, pairs, strict=True)
+        ]
+
+    def score(self, predictions: Sequence[str], references: Sequence[Any]) -> dict[str, Any]:
+        """Return the metrics in percent and one detail per item, as OpenCompass expects them."""
+        return self.result(self.score_items(predictions, references), references)
+
+    def result(self, scores: Sequence[Score], references: Sequence[Any]) -> dict[str, Any]:
+        """Return what :meth:`score` returns, from scores already made."""
+        found = {self.metric: 100.0 * sum(one.correct for one in scores) / len(scores)} if scores else {}
+        for name, values in planning_values(self.kind, scores).items():
+            found[name] = 100.0 * sum(values) / len(values)
+        details = [
+            {"pred": one.extracted, "answer": reference, "correct": one.correct, "rule": one.rule, "value": one.value}
+            for one, reference in zip(scores, references, strict=True)
+        ]
+        return {**found, "details": details}

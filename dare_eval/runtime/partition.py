@@ -1,0 +1,203 @@
+"""Partitioners: what has to run, after everything of earlier runs was checked against its fingerprint.
+
+``InferPartitioner`` plans inference and writes the manifest's first version; ``EvalPartitioner`` plans scoring. A
+pair that cannot run is a recorded failure, and the others go on. Settings that are wrong refuse the whole run
+before anything is decoded. Sizes of data sets come from the data, never from a cache.
+
+    infer = dict(partitioner=dict(type=InferPartitioner, num_worker=2), ...)
+"""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from mmengine.config import Config
+from opencompass.partitioners.base import BasePartitioner
+from opencompass.utils import dataset_abbr_from_cfg, model_abbr_from_cfg
+
+from dare_eval.errors import DareError, UsageError
+from dare_eval.inferencers.item_store import move_aside
+from dare_eval.panels import show_error
+from dare_eval.runtime.data_paths import share_data_root
+from dare_eval.runtime.failures import failure_from, failure_of, record_failure, take_back
+from dare_eval.runtime.fingerprint import sidecar
+from dare_eval.runtime.manifests import start_manifest
+from dare_eval.runtime.plan import Pair, check_names, check_scorer, plan_pair, score_settings
+from dare_eval.runtime.predictions import part_files, read_entries
+from dare_eval.runtime.reuse import adopt_unfinished, drop_stale, settle_predictions
+
+KEEP_KEYS = (
+    "eval.runner.task.judge_cfg", "eval.runner.task.dump_details", "eval.runner.task.cal_extract_rate",
+    "eval.runner.task.scorer", "eval.given_pred",
+)  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class Chunk:
+    """A data set, or a part of it, that one worker runs."""
+
+    dataset_cfg: Any
+    base: str
+    offset: int
+    size: int
+    test_range: str | None = None
+    """Range of the whole data set, before it was cut."""
+
+
+class _Partitioner(BasePartitioner):
+    """Shared: checks of the config, shown as one panel when they fail."""
+
+    def __init__(self, out_dir: str, keep_keys: list[str] | None = None) -> None:
+        super().__init__(out_dir, keep_keys or list(KEEP_KEYS))
+
+    def __call__(self, cfg: Any) -> list[Any]:
+        """Return the tasks; ends the process with a panel and the error's exit code when the config is refused."""
+        share_data_root()
+        try:
+            tasks: list[Any] = super().__call__(cfg)
+        except DareError as error:
+            show_error(error)
+            raise SystemExit(error.exit_code) from None
+        return tasks
+
+    def _pairs(self, combinations: list[Any], work_dir: str, stage: str) -> Iterator[tuple[Any, Any, Pair]]:
+        """Yield the pairs that can run; the others become recorded failures."""
+        for combination in combinations:
+            check_names(combination["models"], combination["datasets"])
+            for model_cfg in combination["models"]:
+                for dataset_cfg in combination["datasets"]:
+                    names = {"model": model_abbr_from_cfg(model_cfg), "dataset": dataset_abbr_from_cfg(dataset_cfg)}
+                    try:
+                        yield model_cfg, dataset_cfg, plan_pair(model_cfg, dataset_cfg)
+                    except UsageError:
+                        raise
+                    except DareError as error:
+                        record_failure(work_dir, failure_from(error, stage=stage, **names))
+
+
+class InferPartitioner(_Partitioner):
+    """Plans inference.
+
+    ``num_worker`` workers share the items of a model; a data set is cut into ``num_split`` parts (default
+    ``num_worker``) of at least ``min_task_size`` items. ``adopt`` continues the newest unfinished run of the same
+    settings in the same work folder.
+    """
+
+    def __init__(
+        self,
+        out_dir: str,
+        num_worker: int = 1,
+        num_split: int | None = None,
+        min_task_size: int = 16,
+        adopt: bool = True,
+        keep_keys: list[str] | None = None,
+    ) -> None:
+        super().__init__(out_dir, keep_keys)
+        self.num_worker, self.num_split = num_worker, num_split or num_worker
+        self.min_task_size, self.adopt = min_task_size, adopt
+
+    def partition(
+        self, model_dataset_combinations: list[Any], work_dir: str, out_dir: str, add_cfg: dict[str, Any] | None = None
+    ) -> list[Any]:
+        """Return the inference tasks of what is missing."""
+        for combination in model_dataset_combinations:
+            for model_cfg in combination["models"]:
+                for dataset_cfg in combination["datasets"]:
+                    take_back(work_dir, model_abbr_from_cfg(model_cfg), dataset_abbr_from_cfg(dataset_cfg))
+        chunks: dict[str, tuple[Any, list[Chunk]]] = {}
+        planned = []
+        for model_cfg, dataset_cfg, pair in self._pairs(model_dataset_combinations, work_dir, "plan"):
+            planned.append((model_cfg, dataset_cfg, pair))
+            self._settle(pair, work_dir, out_dir)
+            todo = self._missing(pair, dataset_cfg, out_dir)
+            chunks.setdefault(pair.model, (model_cfg, []))[1].extend(todo)
+        start_manifest(Path(work_dir), model_dataset_combinations, planned)
+        return [
+            self._task(model_cfg, bucket, work_dir, add_cfg or {})
+            for model_cfg, todo in chunks.values()
+            for bucket in _buckets(todo, self.num_worker)
+        ]
+
+    def _settle(self, pair: Pair, work_dir: str, out_dir: str) -> None:
+        target = pair.target(out_dir)
+        settle_predictions(target, pair.settings, pair.rows, pair.label)
+        if self.adopt and not target.exists():
+            adopt_unfinished(Path(work_dir), target, pair.fingerprint)
+
+    def _missing(self, pair: Pair, dataset_cfg: Any, out_dir: str) -> list[Chunk]:
+        """Return the chunks without predictions; parts of another cut are moved aside, their items stay."""
+        target, total = pair.target(out_dir), len(pair.rows)
+        if target.exists() and len(read_entries(target).entries) == total:
+            return []
+        if target.exists():
+            move_aside(target)
+            move_aside(sidecar(target))
+        cut = self._cut(pair, dataset_cfg)
+        wanted = {f"{chunk.dataset_cfg['abbr']}.json": chunk.size for chunk in cut}
+        done = set()
+        for part in part_files(target):
+            if wanted.get(part.name) == len(read_entries(part).entries):
+                done.add(part.stem)
+            else:
+                move_aside(part)
+                move_aside(sidecar(part))
+        return [chunk for chunk in cut if chunk.dataset_cfg["abbr"] not in done]
+
+    def _cut(self, pair: Pair, dataset_cfg: Any) -> list[Chunk]:
+        whole = copy.deepcopy(dataset_cfg)
+        whole["abbr"] = pair.dataset
+        total = len(pair.rows)
+        before = whole["reader_cfg"].get("test_range")
+        divisible = before is None or isinstance(before, str)  # a number draws at random: its parts cannot be named
+        if self.num_split <= 1 or total <= self.min_task_size or not divisible:
+            return [Chunk(whole, pair.dataset, 0, total)]
+        size = max(-(-total // self.num_split), self.min_task_size)
+        parts = []
+        for number, start in enumerate(range(0, total, size)):
+            part = copy.deepcopy(whole)
+            part["abbr"] = f"{pair.dataset}_{number}"
+            part["reader_cfg"]["test_range"] = f"{before or ''}[{start}:{start + size}]"
+            parts.append(Chunk(part, pair.dataset, start, min(size, total - start), before))
+        return parts
+
+    def _task(self, model_cfg: Any, bucket: list[Chunk], work_dir: str, add_cfg: dict[str, Any]) -> Any:
+        places = {
+            chunk.dataset_cfg["abbr"]: {"base": chunk.base, "offset": chunk.offset, "test_range": chunk.test_range}
+            for chunk in bucket
+        }
+        datasets = [[chunk.dataset_cfg for chunk in bucket]]
+        return Config({"models": [model_cfg], "datasets": datasets, "work_dir": work_dir, "dare": places, **add_cfg})
+
+
+class EvalPartitioner(_Partitioner):
+    """Plans scoring: one task per model and data set whose result is missing or was made with another evaluator."""
+
+    def partition(
+        self, model_dataset_combinations: list[Any], work_dir: str, out_dir: str, add_cfg: dict[str, Any] | None = None
+    ) -> list[Any]:
+        """Return the scoring tasks."""
+        add_cfg = add_cfg or {}
+        scorer = check_scorer(add_cfg.get("eval", {}).get("runner", {}).get("task", {}).get("scorer", "both"))
+        tasks = []
+        for model_cfg, dataset_cfg, pair in self._pairs(model_dataset_combinations, work_dir, "plan"):
+            take_back(work_dir, pair.model, pair.dataset, stages=("score",))
+            if failure_of(work_dir, pair.model, pair.dataset) is not None:
+                continue
+            settings = score_settings(pair, model_cfg, dataset_cfg, scorer)
+            if not drop_stale(pair.target(out_dir), settings, pair.label):
+                move_aside(Path(work_dir) / "records" / pair.model / f"{pair.dataset}.jsonl")
+                task = {"models": [model_cfg], "datasets": [[dataset_cfg]], "work_dir": work_dir, **add_cfg}
+                tasks.append(Config(task))
+        return tasks
+
+
+def _buckets(chunks: list[Chunk], workers: int) -> list[list[Chunk]]:
+    """Spread chunks over at most ``workers`` buckets, largest first onto the emptiest; each loads the model once."""
+    buckets: list[list[Chunk]] = [[] for _ in range(max(1, workers))]
+    for chunk in sorted(chunks, key=lambda one: -one.size):
+        min(buckets, key=lambda bucket: sum(one.size for one in bucket)).append(chunk)
+    return [bucket for bucket in buckets if bucket]
