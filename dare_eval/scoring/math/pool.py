@@ -41,7 +41,6 @@ class _Worker:
             command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, env=environment
         )
         self.buffer = b""
-        self.number = 0
         if self.read(START_LIMIT_S) is None:
             self.kill()
             raise SetupError(
@@ -52,8 +51,7 @@ class _Worker:
 
     def ask(self, request: dict[str, Any], limit_s: float) -> dict[str, Any] | None:
         """Send a request and return its answer, or None when the limit passed or the process died."""
-        self.number += 1
-        line = json.dumps({"id": self.number, **request}) + "\n"
+        line = json.dumps(request) + "\n"
         try:
             assert self.process.stdin is not None
             self.process.stdin.write(line.encode())

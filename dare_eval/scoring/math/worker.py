@@ -37,9 +37,7 @@ def serve(requests: IO[str], out: IO[str]) -> None:
     _reply(out, {"ready": True})
     for line in requests:
         request = json.loads(line)
-        _reply(
-            out, {"id": request["id"], **decide(request["gold"], request["pred"], request["kind"], request["rounded"])}
-        )
+        _reply(out, decide(request["gold"], request["pred"], request["kind"], request["rounded"]))
 
 
 def _reply(out: IO[str], message: dict[str, Any]) -> None:
@@ -48,29 +46,32 @@ def _reply(out: IO[str], message: dict[str, Any]) -> None:
 
 
 def decide(gold: str, pred: str, kind: str, rounded: bool) -> dict[str, Any]:
-    """Return ``{"equal": bool, "why": str}`` for two spelt answers; ``kind`` is ``scalar``, ``matrix`` or ``equation``."""
-    gold_value = _parse(gold)
-    if gold_value is None:
-        return {"equal": False, "why": "gold not parsed"}
-    pred_value = _parse(pred)
-    if pred_value is None:
-        return {"equal": False, "why": "answer not parsed"}
+    """Return ``{"equal": bool, "why": str}`` for two spelt answers.
+
+    ``kind`` is ``scalar``, ``matrix`` or ``equation``; ``rounded`` lets a correctly rounded decimal count.
+    """
     try:
-        if kind == "equation":
-            same = _same_equation(gold_value, pred_value)
-        elif kind == "matrix":
-            same = _same_matrix(gold_value, pred_value)
-        else:
-            same = _same(gold_value, pred_value, rounded)
-    except Exception as error:
+        gold_value = _parse(gold)
+        if gold_value is None:
+            return {"equal": False, "why": "gold not parsed"}
+        pred_value = _parse(pred)
+        if pred_value is None:
+            return {"equal": False, "why": "answer not parsed"}
+        return {"equal": bool(_compare(gold_value, pred_value, kind, rounded)), "why": "compared"}
+    except Exception as error:  # sympy raises anything; what is undecided is reported as such and is not equal
         return {"equal": False, "why": f"undecided: {type(error).__name__}"}
-    return {"equal": bool(same), "why": "compared"}
+
+
+def _compare(gold: Any, pred: Any, kind: str, rounded: bool) -> bool:
+    if kind == "equation":
+        return _same_equation(gold, pred)
+    return _same_matrix(gold, pred) if kind == "matrix" else _same(gold, pred, rounded)
 
 
 def _parse(latex: str) -> Any:
     """Parse one LaTeX answer with math-verify; decimals become exact rationals."""
     from math_verify import ExprExtractionConfig, LatexExtractionConfig, parse
-    from sympy import Basic, MatrixBase, nsimplify
+    from sympy import Basic, Float, I, MatrixBase, nsimplify
 
     found = parse(
         f"${latex}$",
@@ -81,13 +82,8 @@ def _parse(latex: str) -> Any:
     )
     if not found or not isinstance(found[0], Basic | MatrixBase):
         return None
-    return nsimplify(found[0], rational=True) if found[0].has(_float()) else found[0]
-
-
-def _float() -> Any:
-    from sympy import Float
-
-    return Float
+    value = found[0].subs({letter: I for letter in found[0].free_symbols if letter.name == "i"})
+    return nsimplify(value, rational=True) if value.has(Float) else value
 
 
 def _same(gold: Any, pred: Any, rounded: bool) -> bool:
