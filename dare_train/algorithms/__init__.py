@@ -1,0 +1,1 @@
+"""Training methods: each names its parts (noise, scorer, loss) and has no loop of its own."""

@@ -1,0 +1,30 @@
+"""``dare-train``: train diffusion language models and score every checkpoint.
+
+Each verb lives in ``dare_train/commands``; this file only names them, so that ``dare-train --help`` answers at once.
+"""
+
+from __future__ import annotations
+
+import typer
+
+from dare_eval.panels import run_guarded
+from dare_train.commands.sft import sft
+
+app = typer.Typer(
+    name="dare-train",
+    help="Train diffusion language models; every checkpoint is registered and can be scored against its parent.",
+    no_args_is_help=True,
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+app.command()(sft)
+
+
+@app.callback()
+def _verbs() -> None:
+    """Keep verbs as sub-commands even while there is one."""
+
+
+def main() -> None:
+    """Entry point of the ``dare-train`` command."""
+    run_guarded(app)

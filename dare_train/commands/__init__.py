@@ -1,0 +1,1 @@
+"""The verbs of ``dare-train``, one file each."""

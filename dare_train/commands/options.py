@@ -1,0 +1,25 @@
+"""Options that every training verb has, and the way a verb goes from them to a run."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+Config = Annotated[Path | None, typer.Option("--config", help="YAML file with the settings.", show_default=False)]
+Overrides = Annotated[list[str] | None, typer.Option("--set", help="Override one setting, as a.b=value; repeatable.")]
+OutputDir = Annotated[str | None, typer.Option("--output-dir", help="Folder of the run; replaces output_dir.")]
+ShowConfig = Annotated[bool, typer.Option("--show-config", help="Print the resolved settings and stop.")]
+DryRun = Annotated[bool, typer.Option("--dry-run", help="Check everything, estimate memory and time, and stop.")]
+ThenEval = Annotated[bool, typer.Option("--then-eval", help="Evaluate the result and compare it with its baseline.")]
+EvalConfig = Annotated[
+    str | None, typer.Option("--eval-config", help="OpenCompass config of that evaluation; replaces evaluation.config.")
+]
+Baseline = Annotated[
+    str | None,
+    typer.Option(
+        "--baseline", help="Shipped name, checkpoint folder or run folder to compare with; default: the parent."
+    ),
+]
+Fresh = Annotated[bool, typer.Option("--fresh", help="Move an earlier run in output_dir aside and start again.")]

@@ -1,0 +1,45 @@
+"""``dare-train sft``: supervised fine-tuning of a checkpoint, or of a small network from noise."""
+
+from __future__ import annotations
+
+from dare_train.commands.options import (
+    Baseline,
+    Config,
+    DryRun,
+    EvalConfig,
+    Fresh,
+    OutputDir,
+    Overrides,
+    ShowConfig,
+    ThenEval,
+)
+
+
+def sft(
+    config: Config = None,
+    overrides: Overrides = None,
+    output_dir: OutputDir = None,
+    show_config: ShowConfig = False,
+    dry_run: DryRun = False,
+    then_eval: ThenEval = False,
+    eval_config: EvalConfig = None,
+    baseline: Baseline = None,
+    fresh: Fresh = False,
+) -> None:
+    """Fine-tune on prompts and answers by masked or block diffusion (LLaDA, Dream, SDAR, LLaDA2)."""
+    from dare_train.commands.verb import Request, run_verb
+    from dare_train.config import SftConfig
+
+    request = Request(
+        verb="sft",
+        config=config,
+        overrides=overrides or [],
+        output_dir=output_dir,
+        show_config=show_config,
+        dry_run=dry_run,
+        then_eval=then_eval,
+        eval_config=eval_config,
+        baseline=baseline,
+        fresh=fresh,
+    )
+    run_verb(request, SftConfig, "dare_train.algorithms.build:build_sft")

@@ -1,0 +1,66 @@
+"""What every training verb does with its options: resolve settings, show or check or train them, then evaluate."""
+
+from __future__ import annotations
+
+import importlib
+from dataclasses import dataclass
+from pathlib import Path
+
+from rich.console import Console
+
+from dare_train.config import RunConfig
+from dare_train.settings import load_config, to_yaml
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Request:
+    """The options of one command line."""
+
+    verb: str
+    config: Path | None
+    overrides: list[str]
+    output_dir: str | None
+    show_config: bool
+    dry_run: bool
+    then_eval: bool
+    eval_config: str | None
+    baseline: str | None
+    fresh: bool
+
+    def all_overrides(self) -> list[str]:
+        """Return ``--set`` values and the options that stand for one."""
+        named = {
+            "output_dir": self.output_dir,
+            "evaluation.config": self.eval_config,
+            "evaluation.baseline": self.baseline,
+        }
+        return [*self.overrides, *(f"{key}={value}" for key, value in named.items() if value is not None)]
+
+
+def run_verb(request: Request, kind: type[RunConfig], builder: str) -> None:
+    """Carry out ``request``; the algorithm is made by ``builder`` (``module:function``)."""
+    console = Console(soft_wrap=True)
+    config = load_config(kind, request.config, request.all_overrides())
+    if request.show_config:
+        console.out(to_yaml(config), end="", highlight=False)
+        return
+    from dare_train.run import prepare, run
+
+    module, _, name = builder.partition(":")
+    build = getattr(importlib.import_module(module), name)
+    if request.then_eval:
+        from dare_train.then_eval import check_evaluation
+
+        check_evaluation(config)
+    if request.dry_run:
+        from dare_train.estimate import show_estimate
+
+        show_estimate(prepare(config), build, console)
+        return
+    folder = run(config, request.verb, build, console, fresh=request.fresh)
+    if request.then_eval:
+        from dare_train.then_eval import evaluate_and_compare
+
+        evaluate_and_compare(config, folder.path, console)
+    else:
+        console.print(f"model: {folder.model}")

@@ -1,0 +1,131 @@
+"""Typed, frozen settings of a training run: what can be set, what it means, in which unit, in which range.
+
+Every field carries a description and a unit, unknown keys are refused with the nearest name, and the resolved
+record is what the manifest stores. Reading YAML and ``--set`` overrides is ``dare_train.settings``; which value a
+named preset of an objective stands for is ``dare_train.presets``. No torch here.
+
+    dare-train sft --config configs/train/sft_tiny_sudoku.yaml --show-config
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, model_validator
+
+Positive = Annotated[int, Field(ge=1)]
+Count = Annotated[int, Field(ge=0)]
+
+
+def setting(default: Any, description: str, *, unit: str = "", **limits: Any) -> Any:
+    """Return a pydantic field with its meaning and unit ('' for names, switches and texts)."""
+    return Field(default=default, description=description, json_schema_extra={"unit": unit}, **limits)
+
+
+class Section(BaseModel):
+    """Base of every group of settings: frozen, and an unknown key is an error."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", strict=False, validate_default=True)
+
+
+class ModelSettings(Section):
+    """Where the network comes from: a checkpoint to continue, or an architecture to start from noise."""
+
+    base: str | None = setting(None, "checkpoint to continue: shipped name, local folder or hub id")
+    architecture: dict[str, Any] | None = setting(
+        None, "content of a config.json (original keys of the family) of a network that starts from noise"
+    )
+    tokenizer: str | None = setting(None, "'puzzles' (built in), a folder or a hub id; default: the one of the base")
+    dtype: Literal["float32", "bfloat16", "float64"] = setting("float32", "type of the parameters")
+
+    @model_validator(mode="after")
+    def _one_origin(self) -> ModelSettings:
+        if (self.base is None) == (self.architecture is None):
+            raise ValueError("set exactly one of model.base and model.architecture")
+        if self.architecture is not None and self.tokenizer is None:
+            raise ValueError("model.architecture needs model.tokenizer")
+        return self
+
+
+class DataSettings(Section):
+    """Which rows are trained on and how a row becomes tokens."""
+
+    train: str = setting(..., "training rows: SOURCE[SPLIT:COUNT], joined by '+'; e.g. puzzles/sudoku[train:20000]")
+    prompt_field: str = setting("prompt", "column with the user turn")
+    response_field: str = setting("response", "column with the answer")
+    messages_field: str | None = setting(None, "column with a list of {role, content}; replaces prompt and response")
+    max_length: Positive = setting(4096, "longest accepted row, prompt and response together", unit="tokens")
+    end_of_turn: bool = setting(True, "train on what the chat template writes after the answer")
+    eos_padding: Literal["none", "batch", "max_length"] = setting(
+        "none", "fill answers with EOS, which is trained, up to the longest row of the batch or to max_length"
+    )
+    on_bad_row: Literal["refuse", "skip"] = setting("refuse", "a row that cannot be used stops the run, or is counted")
+    shuffle: bool = setting(True, "draw a new order in each epoch from the seed")
+
+
+class ObjectiveSettings(Section):
+    """The corruption and the loss; ``preset`` fills what is not set (see ``dare_train.presets``)."""
+
+    preset: str = setting("auto", "named set of the values below; 'auto' follows the family of the network")
+    time_low: float | None = setting(None, "smallest masking rate", unit="probability", ge=0, le=1)
+    time_high: float | None = setting(None, "largest masking rate", unit="probability", ge=0, le=1)
+    time_per: Literal["sequence", "block"] | None = setting(None, "one masking rate per sequence or per block")
+    eos_as_one: bool | None = setting(None, "all trailing EOS of a row are masked or kept together")
+    weight: Literal["inverse_rate", "uniform", "cart"] | None = setting(None, "weight of the loss of a masked token")
+    cart_p: float | None = setting(None, "decay of the CART weights", unit="probability", gt=0, lt=1)
+    normaliser: Literal["sequence", "batch_tokens", "masked_tokens", "rows"] | None = setting(
+        None, "what the summed loss is divided by: answer length per row then rows; answer, masked tokens; rows"
+    )
+    block_length: Positive | None = setting(None, "tokens per block; a block-diffusion loss when set", unit="tokens")
+
+
+class OptimSettings(Section):
+    """AdamW, its schedule and gradient clipping."""
+
+    lr: float = setting(1e-4, "peak learning rate", unit="1/step", gt=0)
+    betas: tuple[float, float] = setting((0.9, 0.95), "decay of the two moments", unit="1/step")
+    eps: float = setting(1e-8, "added to the root of the second moment", unit="gradient", gt=0)
+    weight_decay: float = setting(0.01, "decoupled decay of matrices", unit="1/step", ge=0)
+    clip_norm: float | None = setting(1.0, "largest gradient norm; null switches clipping off", unit="gradient", gt=0)
+    schedule: Literal["constant", "linear", "cosine"] = setting("cosine", "shape of the learning rate after warm-up")
+    warmup_steps: Count = setting(0, "linear rise from zero", unit="steps")
+    min_lr_frac: float = setting(0.0, "learning rate at the last step", unit="share of lr", ge=0, le=1)
+
+
+class TrainSettings(Section):
+    """Length, batch and housekeeping of the loop."""
+
+    max_steps: Positive = setting(..., "optimizer steps; training stops there by itself", unit="steps")
+    batch_size: Positive = setting(64, "rows per optimizer step over all processes", unit="rows")
+    micro_batch_size: Positive | None = setting(None, "rows per forward; null takes the whole share", unit="rows")
+    log_every: Positive = setting(10, "distance of two lines in metrics.jsonl", unit="steps")
+    save_every: Count = setting(0, "distance of two checkpoints; 0 keeps the last one only", unit="steps")
+    keep_checkpoints: Positive = setting(2, "checkpoints kept for resuming", unit="checkpoints")
+    threads: Positive | None = setting(None, "threads of torch; null leaves its own choice", unit="threads")
+    device: Literal["auto", "cpu", "cuda"] = setting("auto", "where the network lives")
+
+
+class EvaluationSettings(Section):
+    """What ``--then-eval`` runs and compares with."""
+
+    config: str | None = setting(None, "OpenCompass config of the follow-up evaluation")
+    model_name: str | None = setting(None, "model path inside that config which the new checkpoint replaces")
+    baseline: str | None = setting(None, "shipped name, checkpoint folder or run folder; default: the parent")
+
+
+class RunConfig(Section):
+    """Settings that every verb shares."""
+
+    output_dir: str = setting(..., "folder of this run: metrics, checkpoints, model, manifest")
+    seed: Count = setting(0, "seed of initialisation, row order and corruption")
+    model: ModelSettings
+    data: DataSettings
+    optim: OptimSettings = OptimSettings()
+    train: TrainSettings
+    evaluation: EvaluationSettings = EvaluationSettings()
+
+
+class SftConfig(RunConfig):
+    """``dare-train sft``: supervised fine-tuning by masked or block diffusion."""
+
+    objective: ObjectiveSettings = ObjectiveSettings()

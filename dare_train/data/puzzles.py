@@ -1,0 +1,47 @@
+"""Training rows of the planning puzzles: the seeded generators of ``dare_eval.puzzles`` in the tiny models' wording.
+
+The rows of a split are the same in every run; evaluation draws its test rows from other splits of the same
+generators. A Countdown split has few problems but many presentations: asking for more rows than problems goes
+through the problems again, with the numbers in another order and another of the solutions. Leaves out the published
+prompt styles: they belong to models that were trained on them.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterator
+
+from dare_eval.errors import unknown
+
+SUDOKU_ROWS = 20_000
+
+
+def puzzle_rows(name: str, split: str, count: int | None) -> Iterator[dict[str, str]]:
+    """Yield rows {prompt, response}; raises ``UsageError`` for an unknown puzzle or split, or too many rows."""
+    if name == "sudoku":
+        return _sudoku(split, count or SUDOKU_ROWS)
+    if name == "countdown":
+        return _countdown(split, count)
+    raise unknown("puzzle", name, ("sudoku", "countdown"), remedy="data.train = puzzles/sudoku[train:20000]")
+
+
+def _sudoku(split: str, count: int) -> Iterator[dict[str, str]]:
+    from dare_eval.puzzles import prompts, sudoku
+
+    for item in sudoku.generate(split, count):
+        yield {"prompt": prompts.sudoku_prompt(item.puzzle, "tiny").text, "response": " ".join(item.solution)}
+
+
+def _countdown(split: str, count: int | None) -> Iterator[dict[str, str]]:
+    from dare_eval.puzzles import countdown, prompts
+
+    items = countdown.generate(split)
+    pool = {(tuple(sorted(problem.numbers)), problem.target): problem for problem in countdown.splits()[split]}
+    for number in range(count or len(items)):
+        passes, place = divmod(number, len(items))
+        item = items[place]
+        if passes:
+            problem = pool[tuple(sorted(item.numbers)), item.target]
+            item = countdown.present(problem, random.Random(f"countdown-presentation:{split}:{number}"))
+        prompt = prompts.countdown_prompt(item.numbers, item.target, "tiny").text
+        yield {"prompt": prompt, "response": item.solution}

@@ -1,0 +1,113 @@
+"""Checkpoints that a run resumes from exactly, and that are either whole or not there.
+
+A checkpoint is a folder ``step_00000250`` with the distributed-checkpoint files of torch (parameters and
+optimizer by their names, so that another number of processes can read them) and ``progress.json`` (step, counters,
+state of the algorithm's and of torch's own random streams). It is written beside its final name and renamed, so a
+full disk or a kill leaves the previous one. The model for evaluation is a separate export.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import shutil
+import warnings
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import nn
+from torch.distributed.checkpoint.api import CheckpointException
+from torch.distributed.checkpoint.state_dict import get_state_dict, set_state_dict
+from torch.distributed.checkpoint.state_dict_loader import load as dcp_load
+from torch.distributed.checkpoint.state_dict_saver import save as dcp_save
+
+from dare_eval.errors import DataError, SetupError
+from dare_eval.records.atomic import read_json, write_json
+from dare_train.engine.world import World
+
+PREFIX = "step_"
+
+
+def save_checkpoint(
+    folder: Path, network: nn.Module, optimizer: torch.optim.Optimizer, progress: dict[str, Any], world: World
+) -> Path:
+    """Write the state after ``progress['step']`` steps below ``folder`` and return its path.
+
+    Raises ``SetupError`` when it cannot be written; earlier checkpoints are untouched then.
+    """
+    final = folder / f"{PREFIX}{progress['step']:08d}"
+    draft = folder / f".{final.name}.tmp"
+    try:
+        if world.leads:
+            shutil.rmtree(draft, ignore_errors=True)
+            draft.mkdir(parents=True)
+        world.barrier()
+        parameters, states = get_state_dict(network, optimizer)
+        content = {"network": parameters, "optimizer": states}
+        with _quiet():
+            dcp_save(content, checkpoint_id=draft, no_dist=world.size == 1)
+        if world.leads:
+            write_json(draft / "progress.json", {**progress, "torch_rng": torch.get_rng_state().tolist()})
+            shutil.rmtree(final, ignore_errors=True)
+            draft.rename(final)
+    except (OSError, RuntimeError, CheckpointException) as error:
+        shutil.rmtree(draft, ignore_errors=True)
+        raise SetupError(
+            f"the checkpoint of step {progress['step']} cannot be written: {_reason(error)}",
+            seen=final,
+            allowed="a writable disk with room",
+            remedy="free disk space and run the same command: it continues from " + _previous(folder),
+        ) from error
+    world.barrier()
+    return final
+
+
+def load_checkpoint(path: Path, network: nn.Module, optimizer: torch.optim.Optimizer, world: World) -> dict[str, Any]:
+    """Fill ``network`` and ``optimizer`` from ``path`` and return its progress; raises ``DataError`` when damaged."""
+    progress: dict[str, Any] = read_json(path / "progress.json", "the progress of the checkpoint")
+    parameters, states = get_state_dict(network, optimizer)
+    content: dict[str, Any] = {"network": parameters, "optimizer": states}
+    try:
+        with _quiet():
+            dcp_load(content, checkpoint_id=path, no_dist=world.size == 1)
+    except (OSError, RuntimeError, ValueError, CheckpointException) as error:
+        raise DataError(
+            f"the checkpoint cannot be read: {_reason(error)}",
+            seen=path,
+            remedy=f"remove {path} to continue from the one before, or train afresh with --fresh",
+        ) from error
+    set_state_dict(network, optimizer, model_state_dict=content["network"], optim_state_dict=content["optimizer"])
+    torch.set_rng_state(torch.tensor(progress.pop("torch_rng"), dtype=torch.uint8))
+    return progress
+
+
+def checkpoints(folder: Path) -> list[Path]:
+    """Return the whole checkpoints below ``folder``, oldest first."""
+    return sorted(path for path in folder.glob(f"{PREFIX}*") if (path / "progress.json").is_file())
+
+
+def prune_checkpoints(folder: Path, keep: int) -> None:
+    """Remove all but the newest ``keep`` checkpoints."""
+    for path in checkpoints(folder)[:-keep]:
+        shutil.rmtree(path)
+
+
+@contextlib.contextmanager
+def _quiet() -> Iterator[None]:
+    """Hide torch's note that one process saves alone: that is what is meant here."""
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", message="torch.distributed is disabled")
+        yield
+
+
+def _previous(folder: Path) -> str:
+    found = checkpoints(folder)
+    return found[-1].name if found else "the start"
+
+
+def _reason(error: BaseException) -> str:
+    failures = getattr(error, "failures", None)
+    if failures:
+        error = next(iter(failures.values()))[0]
+    return f"{type(error).__name__}: {error}".splitlines()[0]

@@ -1,0 +1,183 @@
+"""The training loop: take work, accumulate gradients, clip, step, log, save, stop.
+
+An algorithm hands out the work of one optimizer step already split into parts, and adds each part's gradient,
+divided by a denominator of the whole global batch that it computed beforehand; so the loop never averages
+averages. Everything that decides the next step is in the checkpoint: a run that is stopped anywhere and started
+again ends with the same weights as one that was not. Leaves out what is trained (``dare_train.algorithms``) and
+what happens to the finished model (``dare_train.registration``, ``dare_train.then_eval``).
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Protocol
+
+import torch
+from rich.console import Console
+from torch import nn
+
+from dare_eval.errors import IncompleteError
+from dare_train.config import RunConfig
+from dare_train.engine.checkpoint import prune_checkpoints, save_checkpoint
+from dare_train.engine.interrupts import Interrupts
+from dare_train.engine.metrics import MetricsFile, Window
+from dare_train.engine.optim import clip_gradients, learning_rate, set_learning_rate
+from dare_train.engine.progress import TrainingProgress
+from dare_train.engine.world import World
+
+
+class Algorithm(Protocol):
+    """What a training method provides; it owns its data, its noise and its loss."""
+
+    def work(self, step: int) -> Sequence[Any]:
+        """Return this process's parts of optimizer step ``step``; each has a ``dump()`` for failure reports."""
+        ...
+
+    def backward(self, network: nn.Module, part: Any) -> Mapping[str, float]:
+        """Add the gradient of ``part`` and return sums: ``loss`` (already divided) and budget counters."""
+        ...
+
+    def describe(self) -> dict[str, Any]:
+        """Return the resolved settings of the method, JSON-ready, for the manifest."""
+        ...
+
+    def state(self) -> dict[str, Any]:
+        """Return what resuming needs beyond the step, JSON-ready."""
+        ...
+
+    def restore(self, state: Mapping[str, Any]) -> None:
+        """Take up the state of a checkpoint."""
+        ...
+
+
+@dataclass(slots=True)
+class Counters:
+    """What the run has spent so far, over all processes; saved with the checkpoint."""
+
+    rows: float = 0.0
+    forwards: float = 0.0
+    tokens: float = 0.0
+    wall_s: float = 0.0
+    extra: dict[str, float] = field(default_factory=dict)
+
+
+@dataclass(slots=True)
+class TrainState:
+    """The moving parts of a run."""
+
+    network: nn.Module
+    optimizer: torch.optim.Optimizer
+    algorithm: Algorithm
+    world: World
+    step: int = 0
+    counters: Counters = field(default_factory=Counters)
+
+    def progress(self) -> dict[str, Any]:
+        """Return the JSON-ready part of a checkpoint."""
+        spent = self.counters
+        counters = {"rows": spent.rows, "forwards": spent.forwards, "tokens": spent.tokens, "wall_s": spent.wall_s}
+        return {"step": self.step, "counters": {**counters, "extra": spent.extra}, "algorithm": self.algorithm.state()}
+
+    def restore(self, progress: Mapping[str, Any]) -> None:
+        """Take up the progress of a checkpoint."""
+        self.step = int(progress["step"])
+        self.counters = Counters(**progress["counters"])
+        self.algorithm.restore(progress["algorithm"])
+
+
+def train(state: TrainState, config: RunConfig, folder: Path, console: Console) -> None:
+    """Run optimizer steps until ``train.max_steps`` and leave a checkpoint of the last one.
+
+    Raises ``IncompleteError`` when a signal asked to stop (after saving) and when the loss or the gradient is not
+    finite (the batch is saved under ``failures``, the weights are those before the step).
+    """
+    settings, world = config.train, state.world
+    metrics = MetricsFile(folder / "metrics.jsonl", keep_until=state.step) if world.leads else None
+    progress = TrainingProgress(console, start=state.step, total=settings.max_steps, shown=world.leads)
+    window = Window()
+    saved = -1
+    with progress, Interrupts() as interrupts:
+        while state.step < settings.max_steps:
+            numbers = train_step(state, config, folder)
+            window.add(numbers)
+            if state.step % settings.log_every == 0 or state.step == settings.max_steps:
+                _log(state, window, metrics)
+            progress.update(state.step, {key: numbers[key] for key in ("loss", "lr", "tokens_per_s")})
+            stop = bool(world.sums({"stop": float(interrupts.received is not None)})["stop"])
+            if stop or (settings.save_every and state.step % settings.save_every == 0):
+                saved = _save(state, folder, settings.keep_checkpoints)
+            if stop and state.step < settings.max_steps:
+                raise IncompleteError(
+                    f"stopped by {interrupts.received or 'another process'} after step {state.step}",
+                    seen=f"{state.step} of {settings.max_steps} steps, checkpoint saved",
+                    remedy="the same command continues from there",
+                )
+    if saved != state.step:
+        _save(state, folder, settings.keep_checkpoints)
+
+
+def train_step(state: TrainState, config: RunConfig, folder: Path) -> dict[str, float]:
+    """Do one optimizer step and return its numbers (over all processes)."""
+    began_s = time.perf_counter()
+    lr = learning_rate(state.step, config.optim, config.train.max_steps)
+    set_learning_rate(state.optimizer, lr)
+    parts = state.algorithm.work(state.step)
+    ready_s = time.perf_counter()
+    state.optimizer.zero_grad(set_to_none=True)
+    totals: dict[str, float] = {}
+    for part in parts:
+        for key, value in state.algorithm.backward(state.network, part).items():
+            totals[key] = totals.get(key, 0.0) + value
+    totals = state.world.sums(totals)
+    computed_s = time.perf_counter()
+    norm = clip_gradients(state.network.parameters(), config.optim.clip_norm)
+    if not (math.isfinite(totals["loss"]) and math.isfinite(norm)):
+        raise _not_finite(state, parts, totals["loss"], norm, folder)
+    state.optimizer.step()
+    state.step += 1
+    wall_s = time.perf_counter() - began_s
+    _count(state.counters, totals, wall_s)
+    numbers = {key: value for key, value in totals.items() if key not in ("rows", "forwards", "tokens")}
+    other_s = wall_s - (computed_s - ready_s)
+    speed = totals["tokens"] / wall_s
+    return {**numbers, "lr": lr, "grad_norm": norm, "tokens_per_s": speed, "step_s": wall_s, "outside_s": other_s}
+
+
+def _count(counters: Counters, totals: Mapping[str, float], wall_s: float) -> None:
+    counters.rows += totals["rows"]
+    counters.forwards += totals["forwards"]
+    counters.tokens += totals["tokens"]
+    counters.wall_s += wall_s
+
+
+def _log(state: TrainState, window: Window, metrics: MetricsFile | None) -> None:
+    means = window.take()
+    if metrics is not None:
+        spent = state.counters
+        metrics.append(
+            {"step": state.step, **means, "rows": spent.rows, "tokens": spent.tokens, "wall_s": spent.wall_s}
+        )
+
+
+def _save(state: TrainState, folder: Path, keep: int) -> int:
+    where = folder / "checkpoints"
+    save_checkpoint(where, state.network, state.optimizer, state.progress(), state.world)
+    if state.world.leads:
+        prune_checkpoints(where, keep)
+    return state.step
+
+
+def _not_finite(state: TrainState, parts: Sequence[Any], loss: float, norm: float, folder: Path) -> IncompleteError:
+    path = folder / "failures" / f"step_{state.step:08d}_rank_{state.world.rank}.pt"
+    path.parent.mkdir(parents=True, exist_ok=True)
+    torch.save({"step": state.step, "loss": loss, "grad_norm": norm, "parts": [part.dump() for part in parts]}, path)
+    return IncompleteError(
+        f"the loss or the gradient is not finite at step {state.step}",
+        seen=f"loss {loss}, gradient norm {norm}",
+        allowed="finite numbers",
+        remedy=f"look at the batch in {path}; a lower optim.lr, a clip_norm or a larger objective.time_low may help",
+    )

@@ -1,0 +1,48 @@
+"""Writes the finished network as a checkpoint folder for evaluation: original keys, config.json, tokenizer.
+
+The folder appears under its final name only when it is whole. Leaves out checkpoints for resuming
+(``dare_train.engine.checkpoint``).
+"""
+
+from __future__ import annotations
+
+import json
+import shutil
+from pathlib import Path
+from typing import Any
+
+from dare_eval.errors import SetupError
+from dare_eval.records.atomic import write_atomic
+
+
+def export_model(network: Any, tokenizer: Any, folder: Path) -> Path:
+    """Write ``network`` and ``tokenizer`` to ``folder`` and return it; raises ``SetupError`` when the disk refuses."""
+    from dare_eval.networks import save_network
+
+    draft = folder.with_name(f".{folder.name}.tmp")
+    shutil.rmtree(draft, ignore_errors=True)
+    try:
+        save_network(network, draft)
+        tokenizer.save_pretrained(str(draft))
+        _portable(draft / "tokenizer_config.json")
+        shutil.rmtree(folder, ignore_errors=True)
+        draft.rename(folder)
+    except OSError as error:
+        shutil.rmtree(draft, ignore_errors=True)
+        raise SetupError(
+            f"the finished model cannot be written: {error.strerror or error}",
+            seen=folder,
+            allowed="a writable disk with room",
+            remedy="free disk space and run the same command: training is not repeated",
+        ) from error
+    return folder
+
+
+def _portable(path: Path) -> None:
+    """Name the tokenizer class that every supported transformers release knows."""
+    if not path.is_file():
+        return
+    record = json.loads(path.read_text(encoding="utf-8"))
+    if record.get("tokenizer_class") == "TokenizersBackend":
+        record["tokenizer_class"] = "PreTrainedTokenizerFast"
+        write_atomic(path, json.dumps(record, indent=2, ensure_ascii=False) + "\n")

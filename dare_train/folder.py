@@ -1,0 +1,109 @@
+"""The folder of a training run: fresh, to be continued, or finished already.
+
+    config.yaml     resolved settings          metrics.jsonl   training curve
+    manifest.json   what ran, at what cost     checkpoints/    for resuming
+    model/          for evaluation             failures/       batches that gave no finite loss
+
+The same command on the same folder continues an unfinished run and does not repeat a finished one. Settings that
+decide the weights may not change in between.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from dare_eval.errors import UsageError
+from dare_eval.records.atomic import write_atomic
+from dare_train.config import RunConfig
+from dare_train.settings import read_yaml, to_yaml
+
+# What may differ between the first and the continuing command: length and housekeeping, nothing that decides a step.
+CHANGEABLE = (
+    "output_dir",
+    "train.max_steps",
+    "train.log_every",
+    "train.save_every",
+    "train.keep_checkpoints",
+    "evaluation",
+)
+
+
+@dataclass(frozen=True, slots=True)
+class RunFolder:
+    """Where a run writes, and what it finds there."""
+
+    path: Path
+    checkpoint: Path | None
+    """Newest whole checkpoint to continue from."""
+    finished: bool
+    """True when this very run has already reached its last step and exported its model."""
+
+    @property
+    def model(self) -> Path:
+        """Folder of the exported model."""
+        return self.path / "model"
+
+
+def open_folder(config: RunConfig, *, fresh: bool = False) -> RunFolder:
+    """Return the folder of the run, moving an earlier run aside when ``fresh``.
+
+    Raises ``UsageError`` when the folder holds a run of other settings, or something that is no run.
+    """
+    path = Path(config.output_dir)
+    if fresh and path.exists():
+        path.rename(_free_name(path))
+    if not path.exists() or not any(path.iterdir()):
+        return RunFolder(path, None, False)
+    stored = path / "config.yaml"
+    if not stored.is_file():
+        raise UsageError(
+            "output_dir holds something that is not a training run", seen=path, remedy="choose another output_dir"
+        )
+    changed = changed_keys(read_yaml(stored), json.loads(config.model_dump_json()))
+    if changed:
+        raise UsageError(
+            "output_dir holds a run of other settings",
+            seen=f"{path}: {', '.join(changed)} differ",
+            allowed=f"the same settings, apart from {', '.join(CHANGEABLE)}",
+            remedy="--fresh moves the old run aside; or choose another output_dir",
+        )
+    return _existing(path, config)
+
+
+def write_config(folder: RunFolder, config: RunConfig) -> None:
+    """Store the resolved settings of the run."""
+    write_atomic(folder.path / "config.yaml", to_yaml(config))
+
+
+def changed_keys(old: dict[str, Any], new: dict[str, Any], prefix: str = "") -> list[str]:
+    """Return the dotted keys in which two resolved configs differ, those that may change left out."""
+    found = []
+    for key in dict.fromkeys([*old, *new]):
+        path = f"{prefix}{key}"
+        before, after = old.get(key), new.get(key)
+        if path in CHANGEABLE or before == after:
+            continue
+        if isinstance(before, dict) and isinstance(after, dict):
+            found += changed_keys(before, after, f"{path}.")
+        else:
+            found.append(path)
+    return found
+
+
+def _existing(path: Path, config: RunConfig) -> RunFolder:
+    from dare_train.engine.checkpoint import checkpoints
+
+    found = checkpoints(path / "checkpoints")
+    newest = found[-1] if found else None
+    reached = newest is not None and int(newest.name.rpartition("_")[2]) >= config.train.max_steps
+    return RunFolder(path, newest, reached and (path / "model" / "config.json").is_file())
+
+
+def _free_name(path: Path) -> Path:
+    number = 1
+    while (free := path.with_name(f"{path.name}.old-{number}")).exists():
+        number += 1
+    return free

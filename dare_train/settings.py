@@ -1,0 +1,101 @@
+"""Reads a run's settings: YAML file, then ``--set a.b=c`` overrides, then validation with errors one can act on.
+
+Leaves out what the settings mean (``dare_train.config``). No torch here.
+"""
+
+from __future__ import annotations
+
+import json
+import typing
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, TypeVar
+
+import yaml
+from pydantic import BaseModel, ValidationError
+
+from dare_eval.errors import DareError, UsageError, unknown
+
+C = TypeVar("C", bound=BaseModel)
+
+
+def load_config(kind: type[C], path: Path | None, overrides: Sequence[str] = ()) -> C:
+    """Return the settings of ``path`` with ``overrides`` (``a.b=value``, value in YAML) applied.
+
+    Raises ``UsageError`` for a missing or unreadable file, an unknown key (with the nearest name), a missing key
+    and a value out of range.
+    """
+    record = read_yaml(path) if path else {}
+    for text in overrides:
+        _apply(record, text)
+    return validate(kind, record)
+
+
+def read_yaml(path: Path) -> dict[str, Any]:
+    """Return the mapping in ``path``; raises ``UsageError`` when there is none."""
+    try:
+        record = yaml.safe_load(path.read_text())
+    except OSError as error:
+        raise UsageError(
+            f"the training config cannot be read: {error.strerror}", seen=path, remedy="--config PATH of a YAML file"
+        ) from None
+    except (yaml.YAMLError, UnicodeDecodeError) as error:
+        raise UsageError(f"the training config is not valid YAML: {error}", seen=path) from None
+    if not isinstance(record, dict):
+        raise UsageError("the training config is not a mapping", seen=f"{path}: {type(record).__name__}")
+    return record
+
+
+def validate(kind: type[C], record: Mapping[str, Any]) -> C:
+    """Return ``record`` as ``kind``; raises ``UsageError`` for the first thing that is wrong with it."""
+    try:
+        return kind.model_validate(dict(record))
+    except ValidationError as error:
+        raise _readable(kind, error) from None
+
+
+def to_yaml(config: BaseModel) -> str:
+    """Return the resolved settings as YAML, in the order in which they are defined."""
+    return str(yaml.safe_dump(json.loads(config.model_dump_json()), sort_keys=False, allow_unicode=True))
+
+
+def _apply(record: dict[str, Any], text: str) -> None:
+    key, sign, value = text.partition("=")
+    parts = key.split(".")
+    if not sign or not all(parts):
+        raise UsageError("an override is not of the form a.b=value", seen=text, allowed="--set train.max_steps=100")
+    here = record
+    for part in parts[:-1]:
+        here = here.setdefault(part, {})
+        if not isinstance(here, dict):
+            raise UsageError(f"'{part}' in --set {text} is a value, not a group of settings")
+    try:
+        here[parts[-1]] = yaml.safe_load(value)
+    except yaml.YAMLError as error:
+        raise UsageError(f"the value of an override is not valid YAML: {error}", seen=f"--set {text}") from None
+
+
+def _readable(kind: type[BaseModel], error: ValidationError) -> DareError:
+    first = error.errors(include_url=False)[0]
+    where = [str(part) for part in first["loc"]]
+    key = ".".join(where)
+    if first["type"] == "extra_forbidden":
+        fields = _section(kind, where[:-1]).model_fields
+        prefix = ".".join([*where[:-1], ""])
+        found = unknown("training setting", where[-1], fields)
+        found.allowed = ", ".join(prefix + name for name in sorted(fields))
+        return UsageError(found.what, seen=key, allowed=found.allowed)
+    if first["type"] == "missing":
+        return UsageError(
+            f"training setting '{key}' is missing", remedy=f"set it in the config or with --set {key}=..."
+        )
+    what = first["msg"].removeprefix("Value error, ")
+    return UsageError(f"training setting '{key}': {what}" if key else what, seen=first["input"])
+
+
+def _section(kind: type[BaseModel], path: Sequence[str]) -> type[BaseModel]:
+    for name in path:
+        annotation = kind.model_fields[name].annotation
+        options = (annotation, *typing.get_args(annotation))
+        kind = next(item for item in options if isinstance(item, type) and issubclass(item, BaseModel))
+    return kind
