@@ -18,7 +18,7 @@ from dare_eval.networks import moe
 from dare_eval.networks.attention.plan import Attend
 from dare_eval.networks.cache import Columns, KVCache
 from dare_eval.networks.config import NetworkConfig
-from dare_eval.networks.layers import Branch, RMSNorm, Rotary, gated
+from dare_eval.networks.layers import Branch, Linear, RMSNorm, Rotary, gated
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,25 +51,25 @@ class Block(Branch):
         config, names = self.config, self.config.names
         q_size, kv_size = config.heads * config.head_dim, config.kv_heads * config.head_dim
         if config.fused_qkv:
-            fused = nn.Linear(config.width, q_size + 2 * kv_size, bias=config.qkv_bias)
+            fused = Linear(config.width, q_size + 2 * kv_size, bias=config.qkv_bias)
             self.place(names.qkv or names.q, fused)
         else:
             for path, size in ((names.q, q_size), (names.k, kv_size), (names.v, kv_size)):
-                self.place(path, nn.Linear(config.width, size, bias=config.qkv_bias))
+                self.place(path, Linear(config.width, size, bias=config.qkv_bias))
         if config.qk_norm:
             self.place(names.q_norm, RMSNorm(config.head_dim, config.norm_eps))
             self.place(names.k_norm, RMSNorm(config.head_dim, config.norm_eps))
-        self.place(names.out, nn.Linear(q_size, config.width, bias=config.out_bias))
+        self.place(names.out, Linear(q_size, config.width, bias=config.out_bias))
 
     def _place_gated(self, gate: str, up: str, down: str, ffn: int) -> None:
         width = self.config.width
         for path, sizes in ((gate, (width, ffn)), (up, (width, ffn)), (down, (ffn, width))):
-            self.place(path, nn.Linear(*sizes, bias=False))
+            self.place(path, Linear(*sizes, bias=False))
 
     def _place_experts(self) -> None:
         switches, names = self.config.moe, self.config.names
         assert switches is not None  # sparse layers exist only with experts
-        self.place(names.router, nn.Linear(self.config.width, switches.experts, bias=False))
+        self.place(names.router, Linear(self.config.width, switches.experts, bias=False))
         if switches.expert_bias:
             parent, _, leaf = names.expert_bias.rpartition(".")
             self.at(parent).register_buffer(leaf, torch.zeros(switches.experts))

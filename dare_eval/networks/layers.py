@@ -47,6 +47,20 @@ class Branch(nn.Module):
         return module is not None
 
 
+class Linear(nn.Linear):
+    """``nn.Linear`` that leaves its weights uninitialised; they are read or drawn right after."""
+
+    def reset_parameters(self) -> None:
+        """Do nothing."""
+
+
+class Embedding(nn.Embedding):
+    """``nn.Embedding`` that leaves its table uninitialised."""
+
+    def reset_parameters(self) -> None:
+        """Do nothing."""
+
+
 class RMSNorm(nn.Module):
     """Root-mean-square norm over the last axis with a learned scale."""
 

@@ -20,7 +20,7 @@ from dare_eval.networks.network import DiffusionNetwork
 from dare_eval.networks.paths import resolve_model_path
 from dare_eval.networks.placement import DeviceMap, device_of, layer_placement, resolve_device_map
 from dare_eval.networks.quant import prepare, quantise
-from dare_eval.networks.safetensors_io import Entry, list_tensors, read_tensors
+from dare_eval.networks.safetensors_io import Entry, list_tensors, read_tensors, same_content
 
 DTYPES = ("auto", "float32", "bfloat16", "float16", "float64")
 # Rotary tables in old checkpoints are ignored: they are computed.
@@ -88,24 +88,42 @@ def load_network(
     entries = match_keys(network, list_tensors(folder))
     places = resolve_device_map(network, device_map, device)
     packed = prepare(network, quantize, dtype) if quantize is not None else set()
-    for key, tensor in read_tensors(entries):
-        place = device_of(places, key)
-        kept = tensor.dtype if dtype == "auto" or key.endswith("expert_bias") else getattr(torch, dtype)
+    targets = {key: (device_of(places, key), _kept_dtype(key, entry, dtype)) for key, entry in entries.items()}
+    _fill(network, entries, targets, packed)
+    network.placement = layer_placement(network)
+    network.is_loaded_in_4bit = quantize == "4bit"  # what PEFT asks to choose its layer
+    return network.eval()
+
+
+def _fill(
+    network: DiffusionNetwork,
+    entries: dict[str, Entry],
+    targets: dict[str, tuple[torch.device, torch.dtype]],
+    packed: set[str],
+) -> None:
+    """Read every tensor into its place; what is converted or moved passes through one reused buffer."""
+    staged = {key for key, target in targets.items() if target != (torch.device("cpu"), entries[key].dtype)}
+    for key, tensor in read_tensors(entries, staged=staged):
+        place, kept = targets[key]
         if key in packed:
             network.get_submodule(key.rpartition(".")[0]).weight = quantise(tensor.to(kept), place)
         else:
             _assign(network, key, tensor.to(place, kept))
-    network.placement = layer_placement(network)
-    return network.eval()
+
+
+def _kept_dtype(key: str, entry: Entry, dtype: str) -> torch.dtype:
+    """Return the type a tensor is kept in; routing biases keep their stored one, a rounded bias changes the choice."""
+    return entry.dtype if dtype == "auto" or key.endswith("expert_bias") else getattr(torch, dtype)
 
 
 def match_keys(network: DiffusionNetwork, entries: dict[str, Entry]) -> dict[str, Entry]:
     """Return the entries to read; raises ``DataError`` naming the first missing, unexpected or misshapen key."""
     expected = network.state_dict()
     found = {key: entry for key, entry in entries.items() if not IGNORED.search(key)}
-    head = f"{network.config.names.head}.weight"
-    if network.config.tied_head and head in found:
-        del found[head]
+    names = network.config.names
+    head, embed = found.get(f"{names.head}.weight"), found.get(f"{names.embed}.weight")
+    if network.config.tied_head and head is not None and embed is not None and same_content(head, embed):
+        del found[f"{names.head}.weight"]
     _refuse(sorted(expected.keys() - found.keys()), "lacks tensors that config.json asks for", found)
     _refuse(sorted(found.keys() - expected.keys()), "has tensors that config.json does not ask for", found)
     for key, entry in found.items():

@@ -19,7 +19,7 @@ from dare_eval.networks.attention.plan import Call, check_backend, plan_attentio
 from dare_eval.networks.block import Block, Pass
 from dare_eval.networks.cache import Columns, KVCache, column_index
 from dare_eval.networks.config import NetworkConfig
-from dare_eval.networks.layers import Branch, RMSNorm, Rotary, widen
+from dare_eval.networks.layers import Branch, Embedding, Linear, RMSNorm, Rotary, widen
 
 Mask = Tensor | AttentionMask | None
 
@@ -33,14 +33,15 @@ class DiffusionNetwork(Branch):
         self.attn_backend = check_backend(attn_backend)
         self.gradient_checkpointing = False
         self.placement: list[torch.device] | None = None
+        self.is_loaded_in_4bit = False
         names = config.names
-        self.place(names.embed, nn.Embedding(config.vocab_size, config.width))
+        self.place(names.embed, Embedding(config.vocab_size, config.width))
         if config.learned_positions:
-            self.place(names.positions or "positions", nn.Embedding(config.learned_positions, config.width))
+            self.place(names.positions or "positions", Embedding(config.learned_positions, config.width))
         self.place(names.layers, nn.ModuleList(Block(config, index) for index in range(config.layers)))
         self.place(names.final_norm, RMSNorm(config.width, config.norm_eps))
         if not config.tied_head:
-            self.place(names.head, nn.Linear(config.width, config.vocab_size, bias=False))
+            self.place(names.head, Linear(config.width, config.vocab_size, bias=False))
 
     @property
     def layers(self) -> nn.ModuleList:

@@ -10,9 +10,10 @@ import importlib
 from typing import Any
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
 from dare_eval.errors import SetupError, unknown
+from dare_eval.networks.layers import Linear
 from dare_eval.networks.network import DiffusionNetwork
 
 MODES = ("4bit",)
@@ -30,7 +31,7 @@ def prepare(network: DiffusionNetwork, mode: str, dtype: str) -> set[str]:
     keys: set[str] = set()
     prefix, router = network.config.names.layers, network.config.names.router
     for name, module in list(network.named_modules()):
-        if type(module) is not nn.Linear or not name.startswith(f"{prefix}.") or name.endswith(f".{router}"):
+        if type(module) is not Linear or not name.startswith(f"{prefix}.") or name.endswith(f".{router}"):
             continue
         parent, _, leaf = name.rpartition(".")
         replaced = bitsandbytes.nn.Linear4bit(

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -86,17 +86,28 @@ def read_header(path: Path) -> dict[str, Entry]:
         raise DataError(f"{path.name} is missing", seen=path, remedy=REMEDY) from error
     except (json.JSONDecodeError, UnicodeDecodeError) as error:
         raise DataError(f"{path.name} has a corrupt header: {error}", seen=path, remedy=REMEDY) from error
+    if not isinstance(header, dict):
+        raise DataError(f"{path.name} has a corrupt header", seen=type(header).__name__, remedy=REMEDY)
     header.pop("__metadata__", None)
     entries = {key: _entry(path, key, described, 8 + length) for key, described in header.items()}
-    end = max((entry.start + entry.size for entry in entries.values()), default=8 + length)
-    if end != size:
+    _check_tiling(path, entries, 8 + length, size)
+    return entries
+
+
+def _check_tiling(path: Path, entries: dict[str, Entry], start: int, size: int) -> None:
+    """Refuse tensors that overlap, leave holes, or do not fill the file."""
+    reached = start
+    for key, entry in sorted(entries.items(), key=lambda item: (item[1].start, item[1].size)):
+        if entry.start != reached:
+            raise DataError(f"{path.name} has overlapping tensors or holes at '{key}'", seen=path, remedy=REMEDY)
+        reached += entry.size
+    if reached != size:
         raise DataError(
             f"{path.name} is truncated or has trailing bytes",
             seen=f"{size} bytes",
-            allowed=f"{end} bytes",
+            allowed=f"{reached} bytes",
             remedy=REMEDY,
         )
-    return entries
 
 
 def _entry(path: Path, key: str, described: Any, base: int) -> Entry:
@@ -110,21 +121,36 @@ def _entry(path: Path, key: str, described: Any, base: int) -> Entry:
     return Entry(path, dtype, shape, base + start, end - start)
 
 
-def read_tensors(entries: dict[str, Entry]) -> Iterator[tuple[str, Tensor]]:
-    """Yield key and CPU tensor in file order, each byte read once."""
-    ordered = sorted(entries.items(), key=lambda item: (item[1].file.name, item[1].start))
+def read_tensors(entries: Mapping[str, Entry], *, staged: Collection[str] = ()) -> Iterator[tuple[str, Tensor]]:
+    """Yield key and CPU tensor in file order, each byte read once.
+
+    A tensor whose key is in ``staged`` lies in one buffer that the next such tensor overwrites: for tensors that are
+    converted or moved at once, so that no memory is left behind for them.
+    """
+    buffer = torch.empty(max((entries[key].size for key in staged), default=0), dtype=torch.uint8)
     by_file: dict[Path, list[tuple[str, Entry]]] = {}
-    for key, entry in ordered:
+    for key, entry in sorted(entries.items(), key=lambda item: (item[1].file.name, item[1].start)):
         by_file.setdefault(entry.file, []).append((key, entry))
     for path, items in by_file.items():
         with path.open("rb") as file:
             for key, entry in items:
-                tensor = torch.empty(entry.shape, dtype=entry.dtype)
+                raw = buffer[: entry.size] if key in staged else torch.empty(entry.size, dtype=torch.uint8)
                 file.seek(entry.start)
-                memory: Any = tensor.reshape(-1).view(torch.uint8).numpy()
+                memory: Any = raw.numpy()
                 if file.readinto(memory) != entry.size:
                     raise DataError(f"{path.name} ended inside '{key}'", seen=path, remedy=REMEDY)
-                yield key, tensor
+                yield key, raw.view(entry.dtype).view(entry.shape)
+
+
+def same_content(left: Entry, right: Entry, *, chunk: int = 2**24) -> bool:
+    """Say whether two tensors have the same type, shape and bytes."""
+    if (left.dtype, left.shape) != (right.dtype, right.shape):
+        return False
+    with left.file.open("rb") as one, right.file.open("rb") as two:
+        one.seek(left.start)
+        two.seek(right.start)
+        sizes = [min(chunk, left.size - done) for done in range(0, left.size, chunk)]
+        return all(one.read(size) == two.read(size) for size in sizes)
 
 
 def _some(keys: list[str]) -> str:
