@@ -1,0 +1,54 @@
+"""A control group that caps the processes of a fork server, where this user may make one.
+
+The zygote's own count acts first and gives the better message; the group is the kernel's word behind it. Version 1 and
+version 2 hierarchies; anything that does not work is no error, only one net less.
+"""
+
+from __future__ import annotations
+
+import itertools
+import os
+from pathlib import Path
+
+_ROOT = Path("/sys/fs/cgroup")
+_serial = itertools.count()
+
+
+def create(processes: int) -> Path | None:
+    """Make a group for at most ``processes`` processes; returns its folder, or None where that is not possible."""
+    for parent in _parents():
+        group = parent / f"dare-{os.getpid()}-{next(_serial)}"
+        try:
+            group.mkdir()
+        except OSError:
+            continue
+        try:
+            (group / "pids.max").write_text(str(processes))
+        except OSError:
+            remove(group)
+            continue
+        return group
+    return None
+
+
+def remove(group: Path) -> None:
+    """Remove an empty group; one that something else removed or that still ends is left to the kernel."""
+    try:
+        group.rmdir()
+    except OSError:
+        return
+
+
+def _parents() -> list[Path]:
+    """Return the folders of the group this process is in, as far as they hold the count of processes."""
+    try:
+        lines = Path("/proc/self/cgroup").read_text().splitlines()
+    except OSError:
+        return []
+    found = []
+    for number, controllers, path in (line.split(":", 2) for line in lines):
+        if "pids" in controllers.split(","):
+            found.append(_ROOT / "pids" / path.lstrip("/"))
+        elif number == "0" and (_ROOT / "cgroup.controllers").exists():
+            found.append(_ROOT / path.lstrip("/"))
+    return [folder for folder in found if folder.is_dir()]

@@ -1,0 +1,71 @@
+"""What a program's process gives up before it runs: rights, memory, files, processes, everything but two pipes."""
+
+from __future__ import annotations
+
+import os
+import resource
+import signal
+import sys
+from typing import Any
+
+from . import linux
+from .rootfs import BOX
+
+
+def into_box(box: str, *, private: bool, size_mib: int) -> None:
+    """Enter the program's own empty folder; with ``private`` it is a file system that ends with its processes."""
+    if private:
+        flags = linux.NO_SUID | linux.NO_DEV
+        linux.mount("tmpfs", BOX, "tmpfs", flags, f"size={size_mib}m,nr_inodes=4096,mode=700")
+        # No /proc: nothing about other processes, not even the memory of its own.
+        linux.mount("tmpfs", "/proc", "tmpfs", flags | linux.READ_ONLY, "size=4k,mode=555")
+    os.chdir(box)
+    os.environ.update(HOME=box, TMPDIR=box, PWD=box)
+
+
+def limit_resources(limits: dict[str, Any], *, private: bool) -> None:
+    """Set the process limits; the count of processes binds ordinary users only, the zygote watches it for all."""
+    seconds = int(limits["wall_s"]) + 1
+    linux.set_limit(resource.RLIMIT_AS, limits["memory_mib"] << 20)
+    linux.set_limit(resource.RLIMIT_CPU, 2 * seconds)
+    linux.set_limit(resource.RLIMIT_FSIZE, limits["file_mib"] << 20)
+    linux.set_limit(resource.RLIMIT_NOFILE, limits["open_files"])
+    linux.set_limit(resource.RLIMIT_CORE, 0)
+    linux.set_limit(resource.RLIMIT_MEMLOCK, 0)
+    linux.set_limit(resource.RLIMIT_MSGQUEUE, 0)
+    if private:  # without a user namespace this would count every process of the user
+        linux.set_limit(resource.RLIMIT_NPROC, 4 * limits["processes"])
+    signal.signal(signal.SIGXFSZ, signal.SIG_IGN)  # a too large write is an OSError, not a death
+
+
+def limit_memory(mib: int) -> None:
+    """Bound the address space of a helper process."""
+    linux.set_limit(resource.RLIMIT_AS, mib << 20)
+
+
+def drop_privileges() -> None:
+    """Give up all capabilities for good."""
+    linux.forbid_new_privileges()
+    linux.drop_capabilities()
+
+
+def keep_only(*descriptors: int) -> None:
+    """Close every descriptor but the standard ones and ``descriptors``."""
+    low = 3
+    for descriptor in sorted(descriptors):
+        os.closerange(low, descriptor)
+        low = descriptor + 1
+    os.closerange(low, 65536)
+
+
+def redirect(source: int, *targets: int) -> None:
+    """Let each of ``targets`` mean ``source``."""
+    for target in targets:
+        os.dup2(source, target, inheritable=True)
+
+
+def forget_helpers() -> None:
+    """Drop this package from the module table, so that a program meets only what it imports itself."""
+    package = __name__.partition(".")[0]
+    for name in [name for name in sys.modules if name.partition(".")[0] == package]:
+        del sys.modules[name]

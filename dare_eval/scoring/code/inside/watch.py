@@ -1,0 +1,127 @@
+"""Counting, killing and reaping what a program started. Process limits do not bind root, so the zygote counts.
+
+Inside namespaces the zygote is process 1 of its own PID namespace: one signal reaches everything, also a daemonised
+grandchild, and nothing else of the machine. Without namespaces the descendants are looked up in /proc.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import resource
+import signal
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+_PAGE = resource.getpagesize()
+_GIVE_UP_S = 5.0
+
+
+class Family:
+    """The processes below the zygote."""
+
+    def members(self) -> Iterator[str]:
+        """Yield the names below /proc of all processes of the job."""
+        raise LookupError("use NamespaceFamily or Descendants")
+
+    def kill(self) -> None:
+        """End all of them and reap them."""
+        raise LookupError("use NamespaceFamily or Descendants")
+
+    def usage(self) -> tuple[int, int]:
+        """Return how many processes there are and the memory they hold, in MiB."""
+        count = pages = 0
+        for name in self.members():
+            count += 1
+            pages += _resident_pages(name)
+        return count, pages * _PAGE >> 20
+
+
+class NamespaceFamily(Family):
+    """Everything in the zygote's user namespace but the zygote itself."""
+
+    def __init__(self) -> None:
+        self.own = str(Path("/proc/self/ns/user").readlink())
+        self.me = str(Path("/proc/self").readlink())
+
+    def members(self) -> Iterator[str]:
+        """Yield the processes of the namespace."""
+        for name in _processes():
+            if name != self.me and _namespace(name) == self.own:
+                yield name
+
+    def kill(self) -> None:
+        """Signal the whole PID namespace; returns when the last process is gone."""
+        with contextlib.suppress(ProcessLookupError):  # nobody left
+            os.kill(-1, signal.SIGKILL)
+        _reap(block=True)
+
+
+class Descendants(Family):
+    """All processes that descend from the zygote, which adopts orphans."""
+
+    def members(self) -> Iterator[str]:
+        """Yield the descendants, found through the parent of every process."""
+        children: dict[str, list[str]] = {}
+        for name in _processes():
+            children.setdefault(_parent(name), []).append(name)
+        waiting = children.get(str(os.getpid()), [])
+        while waiting:
+            name = waiting.pop()
+            waiting += children.get(name, [])
+            yield name
+
+    def kill(self) -> None:
+        """Stop the descendants until no new one appears, then kill them."""
+        until = time.monotonic() + _GIVE_UP_S
+        stopped: set[str] = set()
+        while time.monotonic() < until and (new := set(self.members()) - stopped):
+            _signal(new, signal.SIGSTOP)
+            stopped |= new
+        while time.monotonic() < until and (left := set(self.members())):
+            _signal(left, signal.SIGKILL)
+            _reap(block=False)
+            time.sleep(0.001)
+
+
+def _processes() -> list[str]:
+    return [name for name in os.listdir("/proc") if name.isdigit()]  # noqa: PTH208 - names only, every few ms
+
+
+def _namespace(name: str) -> str:
+    try:
+        return str(Path(f"/proc/{name}/ns/user").readlink())
+    except OSError:
+        return ""
+
+
+def _parent(name: str) -> str:
+    try:
+        return Path(f"/proc/{name}/stat").read_text().rpartition(")")[2].split()[1]
+    except (OSError, IndexError):
+        return ""
+
+
+def _resident_pages(name: str) -> int:
+    try:
+        _, resident, shared = Path(f"/proc/{name}/statm").read_text().split()[:3]
+    except (OSError, ValueError):
+        return 0
+    return int(resident) - int(shared)
+
+
+def _signal(names: set[str], number: int) -> None:
+    for name in names:
+        try:
+            os.kill(int(name), number)
+        except ProcessLookupError:
+            continue
+
+
+def _reap(*, block: bool) -> None:
+    try:
+        while os.waitpid(-1, 0 if block else os.WNOHANG) != (0, 0):
+            pass
+    except ChildProcessError:
+        return
