@@ -7,7 +7,9 @@ the weights are unknown here, and :func:`foreign_row` says so in its labels.
 
 from __future__ import annotations
 
+import dataclasses
 import json
+import re
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -23,7 +25,9 @@ from dare_eval.records.summary import ResultRow, summarise
 
 _VERDICTS = ("correct", "is_correct", "cascade_correct", "exact_match", "passed")
 _ANSWERS = ("pred", "predictions", "extracted")
-_REFERENCES = ("answer", "references", "reference")
+_REFERENCES = ("answer", "refr", "references", "reference")
+_REPEATS = "__repeats__"
+_RUNS = re.compile(r" \(\d+ runs average\)$")
 _PERCENT_METRICS = ("accuracy", "score", "pass@1", "humaneval_pass@1", "exact_match", "em")
 
 
@@ -53,10 +57,13 @@ def foreign_items(folder: Path, model: str, dataset: str) -> ItemFile:
             problems.append(LineProblem(str(path), 0, "corrupt", found.problem, ""))
     details, trouble = _details(folder / "results" / model / f"{dataset}.json")
     problems.extend(trouble)
+    repeats = max((detail.get(_REPEATS, 1) for detail in details.values()), default=1)
     copies: Counter[str] = Counter()
     records = []
     for index, prediction in enumerate(predictions):
-        records.append(_record(dataset, index, prediction, details.get(index, {}), copies))
+        record = _record(dataset, index, prediction, details.get(index, {}))
+        copies[record.item_id] += 1
+        records.append(_numbered(record, copies[record.item_id] - 1, repeats))
     return ItemFile(records, problems, 0)
 
 
@@ -64,7 +71,7 @@ def foreign_row(folder: Path, model: str, dataset: str) -> ResultRow:
     """Return the row of one result, with a label for everything that is not known about it."""
     file = foreign_items(folder, model, dataset)
     scores, problem = _scores(folder / "results" / model / f"{dataset}.json")
-    metric = next((name for name in (*_PERCENT_METRICS, *sorted(scores)) if name in scores), "accuracy")
+    metric = next((name for name in sorted(scores, key=_rank)), "accuracy")
     labels = ["decode spec unknown", "weights unknown", "cost unknown"]
     labels += [f"{Path(p.path).name}: {p.message}" for p in file.problems] + ([problem] if problem else [])
     row = summarise(file.records, model=model, dataset=dataset, metric=metric)
@@ -81,25 +88,24 @@ def _reported_row(row: ResultRow, reported: float | None, n: int, metric: str) -
     """Fall back on the reported number; it has an interval only where it is a share of ``n`` items."""
     values: dict[str, Any] = {"value": reported, "low": None, "high": None, "method": None, "n": n, "unscored": 0}
     right = round((reported or 0.0) * n / 100)
-    if reported is not None and n and metric in _PERCENT_METRICS and abs(100 * right / n - reported) < 0.01:
+    if (
+        reported is not None
+        and n
+        and _RUNS.sub("", metric) in _PERCENT_METRICS
+        and abs(100 * right / n - reported) < 0.01
+    ):
         found = wilson(right, n)
         values |= {"low": 100 * found.low, "high": 100 * found.high, "method": found.method}
     return ResultRow.from_dict(row.to_dict() | values)
 
 
-def _record(
-    dataset: str, index: int, prediction: Mapping[str, Any], detail: Mapping[str, Any], copies: Counter[str]
-) -> ItemRecord:
+def _record(dataset: str, index: int, prediction: Mapping[str, Any], detail: Mapping[str, Any]) -> ItemRecord:
     prompt = _text(prediction.get("origin_prompt"))
     gold = prediction.get("gold", _first(detail, _REFERENCES))
-    key = item_id(dataset, "", [prompt, gold])
-    copies[key] += 1
-    if copies[key] > 1:
-        key = item_id(dataset, "", [prompt, gold, copies[key]])
     verdict = next((detail[name] for name in _VERDICTS if isinstance(detail.get(name), bool)), None)
     answer = _first(detail, _ANSWERS)
     return ItemRecord(
-        item_id=key,
+        item_id=item_id(dataset, "", [prompt, gold]),
         index=index,
         prompt=prompt,
         prompt_sha=sha256_text(prompt),
@@ -113,6 +119,16 @@ def _record(
     )
 
 
+def _numbered(record: ItemRecord, copy: int, repeats: int) -> ItemRecord:
+    """Give later copies of one prompt ids of their own: repeats of it where the run repeats, else other items."""
+    if not copy:
+        return record
+    key = sha256_text(f"{record.item_id}/{copy}")
+    if repeats > 1:
+        return dataclasses.replace(record, item_id=key, question_id=record.item_id, repeat=copy)
+    return dataclasses.replace(record, item_id=key, question_id=key)
+
+
 def _details(path: Path) -> tuple[dict[int, dict[str, Any]], list[LineProblem]]:
     if not path.exists():
         return {}, []
@@ -121,11 +137,25 @@ def _details(path: Path) -> tuple[dict[int, dict[str, Any]], list[LineProblem]]:
     except DareError as error:
         return {}, [LineProblem(str(path), 0, "corrupt", error.what, "")]
     details = found.get("details") if isinstance(found, dict) else None
-    if isinstance(details, list):
-        details = {str(position): value for position, value in enumerate(details)}
-    if not isinstance(details, dict):
-        return {}, []
-    return {int(key): value for key, value in details.items() if key.isdigit() and isinstance(value, dict)}, []
+    if isinstance(details, dict):
+        return {int(key): value for key, value in details.items() if key.isdigit() and isinstance(value, dict)}, []
+    return _replicas([value for value in details if isinstance(value, dict)] if isinstance(details, list) else []), []
+
+
+def _replicas(details: list[dict[str, Any]]) -> dict[int, dict[str, Any]]:
+    """Return the details by prediction: upstream lists the values of all replicas of one question side by side."""
+    found: dict[int, dict[str, Any]] = {}
+    for question, detail in enumerate(details):
+        lists = [value for name in _VERDICTS + _ANSWERS if isinstance(value := detail.get(name), list)]
+        count = max((len(values) for values in lists), default=1)
+        for replica in range(count):
+            flat = {key: _nth(value, replica, count) for key, value in detail.items()}
+            found[replica * len(details) + question] = flat | {_REPEATS: count}
+    return found
+
+
+def _nth(value: Any, replica: int, count: int) -> Any:
+    return value[replica] if isinstance(value, list) and len(value) == count else value
 
 
 def _scores(path: Path) -> tuple[dict[str, float], str | None]:
@@ -137,6 +167,12 @@ def _scores(path: Path) -> tuple[dict[str, float], str | None]:
         return {}, "result is not an object"
     numbers = {key: float(v) for key, v in found.items() if isinstance(v, int | float) and not isinstance(v, bool)}
     return numbers, str(found["error"]) if "error" in found else None
+
+
+def _rank(metric: str) -> tuple[int, str]:
+    """Order metrics: shares of right answers first, in the order of preference, then the rest by name."""
+    name = _RUNS.sub("", metric)
+    return (_PERCENT_METRICS.index(name) if name in _PERCENT_METRICS else len(_PERCENT_METRICS), metric)
 
 
 def _children(folder: Path) -> Iterator[Path]:

@@ -9,11 +9,13 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 
 from dare_eval.errors import DareError, DataError
 from dare_eval.records.foreign import foreign_items, foreign_results
+from dare_eval.records.foreign_config import foreign_settings
 from dare_eval.records.item_files import ItemFile, read_items
 from dare_eval.records.manifest import MANIFEST_NAME, RunManifest, read_manifest
 from dare_eval.records.summary import REPORT_NAME, ResultRow, read_report
@@ -38,6 +40,23 @@ class Run:
         """Return the manifest's id, else the last two parts of the path."""
         return self.manifest.run_id if self.manifest else "/".join(self.folder.resolve().parts[-2:])
 
+    @property
+    def status(self) -> str:
+        """Return the manifest's status; without one, ``finished`` when OpenCompass wrote its summary."""
+        if self.manifest is not None:
+            return self.manifest.status
+        return "finished" if (self.folder / "summary").is_dir() else "unknown"
+
+    @property
+    def started(self) -> str | None:
+        """Return when the run began: from the manifest (UTC), else from the folder's name (local time)."""
+        if self.manifest is not None:
+            return self.manifest.started
+        try:
+            return datetime.strptime(self.folder.name, "%Y%m%d_%H%M%S").isoformat()
+        except ValueError:  # not OpenCompass' name for a run
+            return None
+
     def results(self) -> list[tuple[str, str]]:
         """Return every ``(model, data set)`` the run holds something for, sorted."""
         if self.origin == "opencompass":
@@ -57,6 +76,8 @@ class Run:
 
     def settings(self, model: str, dataset: str) -> dict[str, Any]:
         """Return everything that makes this result a particular measurement, as ``records.comparable`` reads it."""
+        if self.origin == "opencompass":
+            return foreign_settings(self.folder, model, dataset)
         known: dict[str, Any] = {}
         entry = self.manifest.dataset(dataset) if self.manifest else None
         maker = self.manifest.model(model) if self.manifest else None
@@ -101,7 +122,10 @@ def load_run(folder: Path) -> Run:
     except DareError as error:
         problems.append(error.what)
     has_records = next((folder / RECORDS).rglob("*.jsonl"), None) is not None
-    return Run(folder, manifest, tuple(problems), "dare" if has_records or manifest else "opencompass")
+    ours = has_records or manifest is not None
+    if not ours and not (folder / MANIFEST_NAME).exists():
+        problems = ["made by plain OpenCompass: no manifest and no item records"]
+    return Run(folder, manifest, tuple(problems), "dare" if ours else "opencompass")
 
 
 def find_run(path: Path) -> Run:

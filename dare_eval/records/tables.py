@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from sqlalchemy import JSON, ForeignKey, Index, Integer, MetaData, Text, UniqueConstraint
+from sqlalchemy import JSON, Double, ForeignKey, Index, Integer, MetaData, Text, UniqueConstraint
 from sqlalchemy.orm import DeclarativeBase, Mapped, mapped_column
 
 _NAMES = {
@@ -24,7 +24,7 @@ class Base(DeclarativeBase):
     """Common metadata; constraint names are spelt out so that migrations can refer to them on every server."""
 
     metadata = MetaData(naming_convention=_NAMES)
-    type_annotation_map = {str: Text, dict[str, Any]: JSON, list[str]: JSON}  # noqa: RUF012 - SQLAlchemy's own form
+    type_annotation_map = {str: Text, float: Double, dict[str, Any]: JSON, list[str]: JSON}  # noqa: RUF012 - SQLAlchemy's own form
 
 
 class Checkpoint(Base):

@@ -46,7 +46,7 @@ def upgrade() -> None:
         sa.UniqueConstraint("folder", "digest", name="uq_evaluations_folder_digest"),
     )
     op.create_index("ix_evaluations_run_id", "evaluations", ["run_id"])
-    numbers = [sa.Column(name, sa.Float) for name in ("value", "low", "high", "nfe", "tpf", "tps")]
+    numbers = [sa.Column(name, sa.Double) for name in ("value", "low", "high", "nfe", "tpf", "tps")]
     op.create_table(
         "results",
         sa.Column("id", sa.Integer, nullable=False),

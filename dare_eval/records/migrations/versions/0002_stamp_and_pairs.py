@@ -18,7 +18,7 @@ def upgrade() -> None:
         sa.Column("result_a", sa.Integer, nullable=False),
         sa.Column("result_b", sa.Integer, nullable=False),
         sa.Column("n", sa.Integer, nullable=False),
-        *[sa.Column(name, sa.Float, nullable=False) for name in ("delta", "low", "high", "p")],
+        *[sa.Column(name, sa.Double, nullable=False) for name in ("delta", "low", "high", "p")],
         sa.Column("wins", sa.Integer, nullable=False),
         sa.Column("losses", sa.Integer, nullable=False),
         sa.Column("method", sa.Text, nullable=False),
