@@ -13,6 +13,7 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from dare_eval.decoding.likelihood import ElboResult, LikelihoodOptions, elbo, warn_generation_only
     from dare_eval.decoding.loop import decode
     from dare_eval.decoding.policies.base import Policy
     from dare_eval.decoding.results import DecodeResult, Edit, RecordOptions, Trace
@@ -21,14 +22,30 @@ if TYPE_CHECKING:
 _PLACES = {
     "DecodeResult": "results",
     "Edit": "results",
+    "ElboResult": "likelihood",
+    "LikelihoodOptions": "likelihood",
     "Policy": "policies.base",
     "RecordOptions": "results",
     "Step": "step",
     "Trace": "results",
     "decode": "loop",
+    "elbo": "likelihood",
+    "warn_generation_only": "likelihood",
 }
 
-__all__ = ["DecodeResult", "Edit", "Policy", "RecordOptions", "Step", "Trace", "decode"]
+__all__ = [
+    "DecodeResult",
+    "Edit",
+    "ElboResult",
+    "LikelihoodOptions",
+    "Policy",
+    "RecordOptions",
+    "Step",
+    "Trace",
+    "decode",
+    "elbo",
+    "warn_generation_only",
+]
 
 
 def __getattr__(name: str) -> Any:

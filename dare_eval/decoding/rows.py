@@ -54,8 +54,8 @@ class Noise:
 
     def __init__(self, seeds: Sequence[int], device: torch.device) -> None:
         self.device = device
-        self._values = [_generator(seed, "value") for seed in seeds]
-        self._positions = [_generator(seed, "position") for seed in seeds]
+        self._values = [generator_of(f"{seed}|value") for seed in seeds]
+        self._positions = [generator_of(f"{seed}|position") for seed in seeds]
 
     def values(self, rows: Rows, count: int) -> Tensor:
         """Return U(0, 1) draws for the values of ``count`` columns, [R, K] in float64."""
@@ -75,9 +75,10 @@ def row_seed(base: int, prompt: Sequence[int]) -> int:
     return _hash(f"{base}|{','.join(map(str, prompt))}")
 
 
-def _generator(seed: int, purpose: str) -> torch.Generator:
+def generator_of(key: str) -> torch.Generator:
+    """Return a CPU generator whose numbers follow from ``key`` alone."""
     generator = torch.Generator()
-    generator.manual_seed(_hash(f"{seed}|{purpose}"))
+    generator.manual_seed(_hash(key))
     return generator
 
 
