@@ -10,10 +10,11 @@ given as a file through ``from_file``.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from dare_eval.errors import DataError, unknown
+from dare_eval.puzzles.list_ops import SERVED, ListTask
 
 EQUIVALENT = ("plain", "plain_2", "plain_3")
 """The styles that differ in wording only."""
@@ -93,8 +94,33 @@ _COUNTDOWN: dict[str, Prompt] = {
     "spg": Prompt(_COUNTDOWN_TASK, system=f"{_COUNTDOWN_RULES} {_COUNTDOWN_TAGS}\n{_COUNTDOWN_EXAMPLE}"),
 }
 
+_LIST_SAY = {
+    "copy": "Repeat the list as it stands.",
+    "reverse": "Write the list in reverse order.",
+    "replace": "Replace {old} by {new}.",
+    "insert": "Insert {new} right after {old}.",
+    "remove": "Remove {old}.",
+    "shuffle": "Write the same items in any other order.",
+    "replace_any": "Replace one item of your choice by {new}.",
+    "insert_any": "Insert {new} at a place of your choice.",
+    "remove_any": "Remove one item of your choice.",
+    "waiting_line": "The list is a waiting line, first in line first. {events} Write the line as it then stands.",
+}
+_LIST_OPS: dict[str, Prompt] = {
+    "plain": Prompt(
+        "{say} Give the resulting list, items separated by commas, inside <answer> </answer> tags.\n\nList: {items}"
+    ),
+    "plain_2": Prompt(
+        "List: {items}\nTask: {say}\nWrite the new list between <answer> and </answer>, with commas between items."
+    ),
+    "plain_3": Prompt(
+        "Take the list [{items}]. {say} Reply in the form <answer>ITEM, ITEM, ...</answer> and nothing else."
+    ),
+    "tiny": Prompt("{operation} {arguments} : {spaced}"),
+}
+
 STYLES = tuple(_SUDOKU)
-"""Every style; Sudoku and Countdown have the same ones."""
+"""Every style; Sudoku and Countdown have the same ones, list operations ours and ``tiny``."""
 
 
 def sudoku_prompt(puzzle: str, style: str | Prompt = "plain") -> Prompt:
@@ -108,6 +134,16 @@ def countdown_prompt(numbers: Sequence[int], target: int, style: str | Prompt = 
     listed = [str(number) for number in numbers]
     values = {"numbers": ", ".join(listed), "spaced": " ".join(listed), "target": str(target)}
     return _filled(_style(_COUNTDOWN, style), **values)
+
+
+def list_prompt(task: ListTask, style: str | Prompt = "plain") -> Prompt:
+    """Return the prompt of a list operation. Raises ``UsageError`` for an unknown style."""
+    told = ("The first one leaves." if event == SERVED else f"{event} joins at the end." for event in task.events)
+    arguments = " ".join(part for part in (task.old, task.new, *task.events) if part)
+    say = _fill(_LIST_SAY[task.operation], {"old": task.old, "new": task.new, "events": " ".join(told)})
+    values = {"say": say, "items": ", ".join(task.items), "spaced": " ".join(task.items), "operation": task.operation}
+    prompt = _filled(_style(_LIST_OPS, style), **values, arguments=arguments)
+    return replace(prompt, user=prompt.user.replace("  ", " "))
 
 
 def from_file(path: str | Path) -> Prompt:

@@ -1,7 +1,8 @@
-"""List operations: the right list, item by item and in order; free operations accept every right list.
+r"""List operations: the right list, item by item and in order; free operations accept every right list.
 
-The answer is read from the last closed ``<answer>`` tag, else the last ``\\boxed``, else the last line that has a list
-item. Separators, brackets, quotes, bullets and numbering around items do not count, the items and their order do.
+The answer is read from the last closed ``<answer>`` tag, else the last ``\boxed``, else the whole reply when it is
+nothing but items, else its last line. Separators, brackets, quotes, bullets and numbering around items do not count,
+the items and their order do.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ from dare_eval.scoring.base import NO_ANSWER, Score, gold_failure
 from dare_eval.scoring.policy import Policy, as_policy
 
 _SEPARATOR = re.compile(r"\s*(?:,|;|\||->|=>|\u2192|\u3001|\n|\band\b|\s)\s*")
+_DRESSING = re.compile(r"[\[\](){}\"'`*_]|\\(?:text|mathrm|left|right)")
 _BULLET = re.compile(r"^\s*(?:[-*\u2022]|\d{1,2}[.):])\s+", re.MULTILINE)
 
 
@@ -31,7 +33,7 @@ def score_list_ops(response: str, reference: Any, *, policy: Policy | dict[str, 
         return gold_failure(reference, "needs 'operation' and 'items'")
     rules = as_policy(policy)
     cleaned = text.clean(response)
-    found = _raw(cleaned.text, rules.truncated == "accept")
+    found = _raw(cleaned.text, task.vocabulary(), rules.truncated == "accept")
     items = read_list(found[0], task.vocabulary()) if found else []
     if not found or not items:
         return Score(False, 0.0, None, NO_ANSWER, {"masks_left": cleaned.masks_left})
@@ -53,16 +55,12 @@ def read_task(reference: Any) -> list_ops.ListTask | None:
 
 def read_list(raw: str, known: frozenset[str]) -> list[str]:
     """Return the items of a written list; the case of a known item does not matter."""
-    plain = (
-        re.sub(r"[\[\](){}\"'`*_]|\\(?:text|mathrm|left|right)|[.!]\\s*$", " ", _BULLET.sub(" ", raw))
-        .strip()
-        .rstrip(".!")
-    )
+    plain = _DRESSING.sub(" ", _BULLET.sub(" ", raw)).strip(" .!\n\t")
     lower = {item.lower(): item for item in known}
     return [lower.get(item.lower(), item) for item in _SEPARATOR.split(plain) if item.strip()]
 
 
-def _raw(body: str, accept_open: bool) -> tuple[str, str] | None:
+def _raw(body: str, known: frozenset[str], accept_open: bool) -> tuple[str, str] | None:
     tag = text.answer_tag(body, accept_open=accept_open)
     if tag is not None:
         inside = boxes.boxes(tag.text)
@@ -70,5 +68,7 @@ def _raw(body: str, accept_open: bool) -> tuple[str, str] | None:
     boxed = [box for box in boxes.boxes(body) if box.closed or accept_open]
     if boxed:
         return boxed[-1].text, "box"
+    if all(item in known for item in read_list(body, known)):
+        return body, "whole_text"
     lines = [line for line in body.split("\n") if re.search(r"\w", line)]
     return (lines[-1].rpartition(":")[2], "last_line") if lines and not text.has_open_tag(body) else None
