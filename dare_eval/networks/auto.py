@@ -130,7 +130,9 @@ def register() -> None:
     for name in FAMILIES.names():
         for model_type in FAMILIES.get(name).model_types:
             stem = "".join(part.capitalize() for part in model_type.split("_"))
-            config = type(f"{stem}Config", (DiffusionConfig,), {"model_type": model_type, "__module__": __name__})
+            # transformers writes an __init__ into each config class that has none of its own.
+            facts = {"model_type": model_type, "__module__": __name__, "__init__": DiffusionConfig.__init__}
+            config = type(f"{stem}Config", (DiffusionConfig,), facts)
             model = type(f"{stem}Model", (DiffusionModel,), {"config_class": config, "__module__": __name__})
             AutoConfig.register(model_type, config, exist_ok=True)
             for auto in (AutoModel, AutoModelForCausalLM, AutoModelForMaskedLM):
