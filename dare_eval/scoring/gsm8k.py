@@ -12,9 +12,10 @@ import re
 from fractions import Fraction
 from typing import Any, NamedTuple
 
-from dare_eval.scoring import boxes, expression, numbers, text
+from dare_eval.scoring import boxes, numbers, text
 from dare_eval.scoring.base import NO_ANSWER, Score, gold_failure
 from dare_eval.scoring.golds import clean_number_gold
+from dare_eval.scoring.math import ring, tidy
 from dare_eval.scoring.policy import Policy, as_policy
 
 _MARKER = re.compile(r"####+[ \t]*((?:(?!####)[^\n])*)")
@@ -27,7 +28,7 @@ _SENTENCE_END = re.compile(r"[.!?](?=\s|$)|\n")
 _DIGIT = re.compile(r"\d")
 _STRAY_TAG = re.compile(r"\s*</?[a-z]")
 _WRAPPED = re.compile(r"\\(?:text|textbf|textit|mathrm|mathbf|mbox|operatorname)\s*\{([^{}]*)\}")
-_WORDS = re.compile(r"[A-Za-z]{2,}|[A-Za-z](?![A-Za-z(])|[$\u20ac\u00a3\u00a5]|(?<=\d)[.!]$")
+_WORDS = re.compile(r"(?<![\\A-Za-z])[A-Za-z]+|[$\u20ac\u00a3\u00a5]")
 
 
 class Answer(NamedTuple):
@@ -139,11 +140,12 @@ def _in_box(content: str) -> Answer:
     ):
         return _answer(listed[0], "box")
     try:
-        plain = re.sub(r"(?<=\d)\s*(?=\\[dtc]?frac)", "+", _WORDS.sub(" ", side).replace(",", ""))
-        value = expression.parse(expression.normalise(plain), unary_minus=True, juxtaposition=True).value
-        return Answer(numbers.canonical(value), value, False, "box_arithmetic")
-    except expression.ExpressionError:
+        value = ring.constant(ring.parse(tidy.spell(_WORDS.sub(" ", side))))
+    except ring.Unsupported:
+        value = None
+    if value is None:
         return Answer(content.strip()[:200], None, False, "box_text")
+    return Answer(numbers.canonical(value), value, False, "box_arithmetic")
 
 
 def _phrase(body: str) -> Answer | None:

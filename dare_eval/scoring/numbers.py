@@ -26,6 +26,7 @@ _TOKEN = re.compile(
     (?P<opaque>\d+(?::\d+)+ | \d+/\d+/\d+ | \d+(?:\.\d+){2,} | \d{4}-\d{1,2}-\d{1,2})
   | \\[dtc]?frac\s*\{\s*(?P<top>-?\d{1,30})\s*\}\s*\{\s*(?P<bottom>\d{1,30})\s*\}
   | (?P<over>\d{1,30}/\d{1,30})(?![\d.])
+  | (?P<power>\d{1,20}(?:\.\d{1,20})?[eE][-+]?\d{1,2}(?![\d.A-Za-z]))
   | (?P<plain>(?:\d{1,3}(?:,\d{3})+(?!\d) | \d{1,2}(?:,\d{2})+,\d{3}(?!\d) | \d+)(?:\.\d+)? | \.\d+)
     """,
     re.VERBOSE,
@@ -107,6 +108,8 @@ def _value(found: re.Match[str]) -> Fraction | None:
     if found["over"] is not None:
         top, bottom = found["over"].split("/")
         return Fraction(int(top), int(bottom)) if int(bottom) else None
+    if found["power"] is not None:
+        return Fraction(found["power"])
     digits = found["plain"].replace(",", "")
     return Fraction(digits) if len(digits) <= MAX_DIGITS else None
 

@@ -46,11 +46,11 @@ class Tagged(NamedTuple):
 
 
 def clean(response: str) -> Cleaned:
-    """Remove special tokens, unify line ends and drop control characters that no answer contains."""
+    """Remove special tokens and unify line ends; a left-over mask becomes a space, because what it hides is unknown."""
     text = response[-MAX_CHARS:].replace("\r\n", "\n").replace("\r", "\n").replace("\x00", "")
     if "<" not in text and "[" not in text:
         return Cleaned(text, 0)
-    text, masks = _MASK.subn("", text)
+    text, masks = _MASK.subn(" ", text)
     return Cleaned(_SPECIAL.sub("", text), masks)
 
 

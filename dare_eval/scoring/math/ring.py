@@ -263,7 +263,7 @@ class _Reader:
 
     def number(self, token: str, depth: int) -> Form:
         value = Fraction(token) if len(token) <= 200 else None
-        if value is None or self.peek() in _DIGITS:
+        if value is None or self.peek()[:1].isdigit() or self.peek()[:1] == ".":
             raise Unsupported("number")
         form = {ONE: value} if value else {}
         if self.peek() == r"\frac" and "." not in token and self._pure_fraction():
@@ -302,7 +302,6 @@ class _Reader:
         return {(1, 0, ((self.tokens[self.at - 1], 1),)): Fraction(1)}
 
 
-_DIGITS = frozenset("0123456789")
 _GREEK = ("alpha", "beta", "gamma", "delta", "theta", "lambda", "mu", "phi", "omega", "sigma", "rho", "tau", "infty")
 _COMMANDS: dict[str, Callable[[_Reader, int], Form]] = {
     r"\frac": _Reader.fraction,
