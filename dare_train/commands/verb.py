@@ -6,8 +6,7 @@ import importlib
 from dataclasses import dataclass
 from pathlib import Path
 
-from rich.console import Console
-
+from dare_eval.panels import output_console
 from dare_train.config import RunConfig
 from dare_train.settings import load_config, to_yaml
 
@@ -39,28 +38,25 @@ class Request:
 
 def run_verb(request: Request, kind: type[RunConfig], builder: str) -> None:
     """Carry out ``request``; the algorithm is made by ``builder`` (``module:function``)."""
-    console = Console(soft_wrap=True)
+    console = output_console()
     config = load_config(kind, request.config, request.all_overrides())
     if request.show_config:
         console.out(to_yaml(config), end="", highlight=False)
         return
+    from dare_train.follow_up import check_follow_up
     from dare_train.run import prepare, run
 
     module, _, name = builder.partition(":")
     build = getattr(importlib.import_module(module), name)
-    if request.then_eval:
-        from dare_train.then_eval import check_evaluation
-
-        check_evaluation(config)
+    follow_up = check_follow_up(config) if request.then_eval else None
     if request.dry_run:
         from dare_train.estimate import show_estimate
 
         show_estimate(prepare(config), build, console)
         return
     folder = run(config, request.verb, build, console, fresh=request.fresh)
-    if request.then_eval:
+    console.print(f"model: {folder.model}", soft_wrap=True)
+    if follow_up is not None:
         from dare_train.then_eval import evaluate_and_compare
 
-        evaluate_and_compare(config, folder.path, console)
-    else:
-        console.print(f"model: {folder.model}")
+        evaluate_and_compare(follow_up, folder.path, console)
