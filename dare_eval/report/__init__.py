@@ -1,0 +1,1 @@
+"""What people read: figures computed over several results. Imports neither torch nor OpenCompass."""
