@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import typer
 
-from dare_eval.commands import check, compare, export, index, ls
+from dare_eval.commands import check, compare, export, index, ls, run, show
 from dare_eval.panels import run_guarded
 
 app = typer.Typer(
@@ -20,6 +20,8 @@ app = typer.Typer(
 
 app.command("check")(check.check)
 app.command("env")(check.env)
+app.command("run")(run.run)
+app.command("show")(show.show)
 app.command("compare")(compare.compare)
 app.command("index")(index.index)
 app.command("ls")(ls.ls)

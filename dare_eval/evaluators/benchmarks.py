@@ -10,7 +10,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-Context = Callable[[Mapping[str, Any]], dict[str, Any]]
+from dare_eval.evaluators import inputs
+from dare_eval.evaluators.inputs import Inputs
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,8 +22,8 @@ class Benchmark:
     kind: str | None = None
     """Scorer of ``dare_eval.scoring``; None: upstream's evaluator alone."""
     metric: str = "accuracy"
-    context: Context | None = None
-    """Makes the scorer's keyword arguments from a row of the data set."""
+    inputs: Callable[[Mapping[str, Any], Any], Inputs] = inputs.plain
+    """Makes the scorer's reference and context from a row and upstream's reference."""
     whole: int | None = None
     """Number of items that upstream's evaluator insists on; on fewer it is not applicable."""
 
@@ -32,23 +33,22 @@ _BY_CLASS: dict[str, Benchmark] = {
     "MATHDataset": Benchmark("math", "math"),
     "Aime2024Dataset": Benchmark("aime2024", "math"),
     "Aime2025Dataset": Benchmark("aime2025", "math"),
-    "CustomDataset": Benchmark("custom"),
-    "MMLUDataset": Benchmark("mmlu"),
-    "MMLUProDataset": Benchmark("mmlu_pro"),
-    "CEvalDataset": Benchmark("ceval"),
-    "CMMLUDataset": Benchmark("cmmlu"),
-    "BBHDataset": Benchmark("bbh"),
-    "ARCDataset": Benchmark("arc_c"),
-    "GPQADataset": Benchmark("gpqa"),
-    "IFEvalDataset": Benchmark("ifeval"),
     "OlympiadBenchDataset": Benchmark("olympiadbench", "math"),
-    "HumanevalDataset": Benchmark("humaneval", "code", "pass@1", whole=164),
-    "MBPPDataset": Benchmark("mbpp", "code", "pass@1"),
-    "SanitizedMBPPDataset": Benchmark("sanitized_mbpp", "code", "pass@1"),
+    "MMLUDataset": Benchmark("mmlu", "choice", inputs=inputs.letters),
+    "CEvalDataset": Benchmark("ceval", "choice", inputs=inputs.letters),
+    "CMMLUDataset": Benchmark("cmmlu", "choice", inputs=inputs.letters),
+    "GPQADataset": Benchmark("gpqa", "choice", inputs=inputs.letters),
+    "ARCDataset": Benchmark("arc_c", "choice"),
+    "MMLUProDataset": Benchmark("mmlu_pro"),
+    "BBHDataset": Benchmark("bbh"),
+    "IFEvalDataset": Benchmark("ifeval"),
+    "HumanevalDataset": Benchmark("humaneval", "code", "pass@1", inputs.humaneval, whole=164),
+    "MBPPDataset": Benchmark("mbpp", "code", "pass@1", inputs.mbpp),
+    "SanitizedMBPPDataset": Benchmark("sanitized_mbpp", "code", "pass@1", inputs.mbpp),
     "SudokuDataset": Benchmark("sudoku", "sudoku", "exact"),
     "CountdownDataset": Benchmark("countdown", "countdown", "exact"),
 }
-_PREFIXES = {"hellaswag": "hellaswag", "winogrande": "winogrande", "gpqa": "gpqa", "lcb": "livecodebench"}
+_BY_PREFIX = {"hellaswag": "hellaswag", "winogrande": "winogrande", "gpqa": "gpqa", "lcb": "livecodebench"}
 
 
 def benchmark_of(dataset_cfg: Mapping[str, Any]) -> Benchmark | None:
@@ -59,5 +59,5 @@ def benchmark_of(dataset_cfg: Mapping[str, Any]) -> Benchmark | None:
         return Benchmark("math500", "math")
     found = _BY_CLASS.get(name)
     if found is None:
-        found = next((Benchmark(value) for key, value in _PREFIXES.items() if name.lower().startswith(key)), None)
+        found = next((Benchmark(value) for key, value in _BY_PREFIX.items() if name.lower().startswith(key)), None)
     return found

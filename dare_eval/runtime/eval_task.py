@@ -10,8 +10,10 @@ before either scorer. An evaluator that raises is a recorded failure; our own sc
 from __future__ import annotations
 
 import copy
+import os
 import sys
 from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -30,11 +32,15 @@ from dare_eval.runtime.built import build
 from dare_eval.runtime.data_paths import share_data_root
 from dare_eval.runtime.dotted import resolve
 from dare_eval.runtime.failures import failure_from, failure_of, record_failure
-from dare_eval.runtime.fingerprint import write_sidecar
 from dare_eval.runtime.plan import Pair, check_scorer, plan_pair, score_settings
 from dare_eval.runtime.predictions import load_all
+from dare_eval.runtime.sidecars import write_sidecar
 from dare_eval.runtime.upstream_score import Upstream, number_of, verdicts
 from dare_eval.scoring import Score, score
+
+
+WAITING = ("code",)
+"""Kinds whose scorer waits for processes of its own: several items at a time."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,9 +149,15 @@ class DareEvalTask(OpenICLEvalTask):
     def _our_scores(self, items: _Items, benchmark: Benchmark) -> list[Score] | None:
         if benchmark.kind is None:
             return None
-        make = benchmark.context or (lambda row: {})
-        rows = zip(items.responses, items.references, items.test, strict=True)
-        return [score(benchmark.kind, response, reference, **make(row)) for response, reference, row in rows]
+        made = [benchmark.inputs(row, reference) for row, reference in zip(items.test, items.references, strict=True)]
+
+        def one(place: int) -> Score:
+            return score(str(benchmark.kind), items.responses[place], made[place].reference, **made[place].context)
+
+        if benchmark.kind not in WAITING:
+            return [one(place) for place in range(len(made))]
+        with ThreadPoolExecutor(max_workers=os.cpu_count()) as threads:
+            return list(threads.map(one, range(len(made))))
 
     def _upstream(self, items: _Items, benchmark: Benchmark) -> tuple[Upstream, dict[str, Any], list[Any]]:
         """Return upstream's number, its result and the answers it extracted; raises when its evaluator fails."""

@@ -10,25 +10,23 @@ from __future__ import annotations
 
 import hashlib
 import inspect
-import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from functools import cache
 from pathlib import Path
 from typing import Any
 
 import dare_eval
-from dare_eval.errors import DataError, SetupError
-from dare_eval.records.atomic import read_json, write_json
+from dare_eval.errors import SetupError
 from dare_eval.records.provenance import file_sha256, package_versions
 from dare_eval.runtime.built import content_hash, examples_hash, prompts_hash
 from dare_eval.runtime.dotted import resolve
 from dare_eval.runtime.model_facts import ModelFacts
+from dare_eval.runtime.sidecars import digest, plain
 
-SUFFIX = ".fingerprint"
 PACKAGES = ("dare", "opencompass", "torch", "transformers", "tokenizers", "datasets", "sglang", "lmdeploy")
 _NOT_MODEL = ("run_cfg", "batch_size", "abbr", "summarizer_abbr", "pred_postprocessor")
 _NOT_DATASET = ("infer_cfg", "eval_cfg", "abbr", "path", "k")
-_DECODING_CODE = ("networks", "decoding", "models", "inferencers", "spec.py")
+_DECODING_CODE = ("networks", "decoding", "models", "inferencers", "spec")
 _SCORING_CODE = ("scoring", "evaluators", "puzzles")
 
 
@@ -68,46 +66,6 @@ def result_settings(
     }
 
 
-def digest(settings: Mapping[str, Any]) -> str:
-    """Return the fingerprint of ``settings``: 16 hex digits of the SHA-256 of its canonical JSON form."""
-    text = json.dumps(settings, sort_keys=True, separators=(",", ":"), default=str)
-    return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:16]
-
-
-def write_sidecar(output: Path, settings: Mapping[str, Any], notes: Mapping[str, Any] | None = None) -> None:
-    """Store ``settings`` (and ``notes``, which are not part of the fingerprint) beside the output file ``output``."""
-    write_json(sidecar(output), {"fingerprint": digest(settings), "settings": settings, "notes": notes or {}})
-
-
-def read_sidecar(output: Path) -> dict[str, Any]:
-    """Return ``{"fingerprint", "settings", "notes"}`` of ``output``; empty ones when there is none."""
-    empty: dict[str, Any] = {"fingerprint": "", "settings": {}, "notes": {}}
-    try:
-        found = read_json(sidecar(output), "fingerprint")
-    except DataError:  # an output of unknown origin: never reused
-        return empty
-    return {**empty, **found} if isinstance(found, dict) else empty
-
-
-def sidecar(output: Path) -> Path:
-    """Return the path of the fingerprint beside ``output``."""
-    return output.with_name(output.name.removesuffix(".json") + SUFFIX)
-
-
-def differences(old: Any, new: Any, at: str = "") -> Iterator[str]:
-    """Yield one line per setting that differs: ``model.decoding.threshold: None -> 0.9``."""
-    if isinstance(old, Mapping) and isinstance(new, Mapping):
-        for key in sorted({*old, *new}, key=str):
-            yield from differences(old.get(key), new.get(key), f"{at}.{key}".lstrip("."))
-    elif plain(old) != plain(new):
-        yield f"{at}: {_short(old)} -> {_short(new)}"
-
-
-def plain(value: Any) -> Any:
-    """Return a config value as JSON would give it back."""
-    return json.loads(json.dumps(value, default=str))
-
-
 @cache
 def code_hash(parts: tuple[str, ...]) -> str:
     """Return the SHA-256 over the Python files of some parts of this package."""
@@ -127,8 +85,3 @@ def _source_hash(evaluator: Any) -> str:
     except (TypeError, SetupError):  # not a Python class, or absent: scoring reports that, its config tells it apart
         place = None
     return file_sha256(Path(place)) if place else ""
-
-
-def _short(value: Any) -> str:
-    text = json.dumps(value, default=str)
-    return text if len(text) <= 60 else text[:57] + "..."

@@ -19,12 +19,13 @@ from opencompass.utils import build_model_from_cfg, dataset_abbr_from_cfg, model
 
 from dare_eval.errors import DareError
 from dare_eval.inferencers.gen import DiffusionGenInferencer, ItemContext
+from dare_eval.runtime.binding import bound_decoding
 from dare_eval.runtime.built import build, rows_of
 from dare_eval.runtime.data_paths import share_data_root
 from dare_eval.runtime.failures import failure_from, record_failure
-from dare_eval.runtime.fingerprint import write_sidecar
 from dare_eval.runtime.manifests import note_device
 from dare_eval.runtime.plan import Pair, plan_pair
+from dare_eval.runtime.sidecars import write_sidecar
 
 SWAPPED = ("GenInferencer", "DiffusionGenInferencer")
 
@@ -77,6 +78,8 @@ class DiffusionInferTask(OpenICLInferTask):
         try:
             self.dataset = build(self.dataset_cfg)
             pair, context = self._context()
+            if "preset" in (self.model_cfg.get("decoding") or {}):
+                self.model.use_decoding(bound_decoding(self.model_cfg, self.dataset_cfg))
             self.infer_cfg = _swapped(self.dataset_cfg["infer_cfg"], context)
             self.sub_cfg = {"models": [self.model_cfg], "datasets": [[self.dataset_cfg]]}
             self._inference()

@@ -5,13 +5,16 @@ from __future__ import annotations
 import copy
 import dataclasses
 from collections.abc import Mapping, Sequence
+from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
 from opencompass.utils import dataset_abbr_from_cfg, model_abbr_from_cfg
 from opencompass.utils.prompt import get_prompt_hash
 
-from dare_eval.errors import DataError
+from dare_eval.errors import DareError, DataError
+from dare_eval.evaluators.benchmarks import benchmark_of
+from dare_eval.evaluators.planning import GRADED
 from dare_eval.records.manifest import (
     DatasetEntry,
     ModelEntry,
@@ -22,10 +25,10 @@ from dare_eval.records.manifest import (
     write_manifest,
 )
 from dare_eval.records.provenance import environment
-from dare_eval.runtime.built import content_hash, dataset_name, split_of
-from dare_eval.runtime.fingerprint import plain
+from dare_eval.runtime.built import content_hash, dataset_name, rows_of, split_of
 from dare_eval.runtime.model_facts import STRIPPED
 from dare_eval.runtime.plan import Pair
+from dare_eval.runtime.sidecars import plain
 
 
 def start_manifest(work_dir: Path, combinations: Sequence[Any], planned: Sequence[tuple[Any, Any, Pair]]) -> None:
@@ -35,7 +38,7 @@ def start_manifest(work_dir: Path, combinations: Sequence[Any], planned: Sequenc
         kind="evaluation",
         status="running",
         models=_models(combinations, planned),
-        datasets=_datasets(combinations, planned),
+        datasets=_datasets(combinations),
         seeds={pair.model: int(pair.facts.decode_spec.get("seed", 0)) for _, _, pair in planned},
         environment=environment(device="", dtype="", attn_backend=""),
         started=now(),
@@ -84,8 +87,7 @@ def _models(combinations: Sequence[Any], planned: Sequence[tuple[Any, Any, Pair]
     return tuple(entries.values())
 
 
-def _datasets(combinations: Sequence[Any], planned: Sequence[tuple[Any, Any, Pair]]) -> tuple[DatasetEntry, ...]:
-    sizes = {pair.dataset: len(pair.rows) for _, _, pair in planned}
+def _datasets(combinations: Sequence[Any]) -> tuple[DatasetEntry, ...]:
     entries: dict[str, DatasetEntry] = {}
     for dataset_cfg in (cfg for combination in combinations for cfg in combination["datasets"]):
         name = dataset_abbr_from_cfg(dataset_cfg)
@@ -94,10 +96,31 @@ def _datasets(combinations: Sequence[Any], planned: Sequence[tuple[Any, Any, Pai
             dataset=dataset_name(dataset_cfg),
             split=split_of(dataset_cfg),
             prompt_hash=prompt_hash(dataset_cfg),
-            content_hash=content_hash(dataset_cfg) if name in sizes else None,
-            expected=sizes.get(name),
+            template=dataset_cfg.get("style"),
+            **_scored_by(dataset_cfg),
+            **_size(dataset_cfg),
         )
     return tuple(entries.values())
+
+
+def _scored_by(dataset_cfg: Any) -> dict[str, Any]:
+    """Return scorer and metric names of a data set; upstream's evaluator where we have no scorer."""
+    benchmark = benchmark_of(dataset_cfg)
+    evaluator = dataset_cfg.get("eval_cfg", {}).get("evaluator", {})
+    kind = evaluator.get("kind") or (benchmark.kind if benchmark else None)
+    if kind is None:
+        name = str(evaluator.get("type", "")).rpartition(".")[2]
+        return {"scorer": f"{name}@{version('opencompass')}"}
+    metric = benchmark.metric if benchmark else "accuracy"
+    graded = GRADED.get(kind)
+    return {"scorer": f"{kind}@{version('dare')}", "metric": metric, "graded_metric": graded}
+
+
+def _size(dataset_cfg: Any) -> dict[str, Any]:
+    try:
+        return {"content_hash": content_hash(dataset_cfg), "expected": len(rows_of(dataset_cfg))}
+    except DareError:  # recorded as a failure of each pair
+        return {}
 
 
 def prompt_hash(dataset_cfg: Any) -> str:

@@ -24,11 +24,11 @@ from dare_eval.inferencers.item_store import move_aside
 from dare_eval.panels import show_error
 from dare_eval.runtime.data_paths import share_data_root
 from dare_eval.runtime.failures import failure_from, failure_of, record_failure, take_back
-from dare_eval.runtime.fingerprint import sidecar
 from dare_eval.runtime.manifests import start_manifest
 from dare_eval.runtime.plan import Pair, check_names, check_scorer, plan_pair, score_settings
 from dare_eval.runtime.predictions import part_files, read_entries
 from dare_eval.runtime.reuse import adopt_unfinished, drop_stale, settle_predictions
+from dare_eval.runtime.sidecars import sidecar
 
 KEEP_KEYS = (
     "eval.runner.task.judge_cfg", "eval.runner.task.dump_details", "eval.runner.task.cal_extract_rate",

@@ -18,10 +18,12 @@ from opencompass.utils import dataset_abbr_from_cfg, model_abbr_from_cfg
 
 from dare_eval.errors import UsageError
 from dare_eval.inferencers.rows import Row
+from dare_eval.runtime.binding import bound_model
 from dare_eval.runtime.built import rows_of
 from dare_eval.runtime.dotted import resolve
-from dare_eval.runtime.fingerprint import digest, prediction_settings, result_settings
+from dare_eval.runtime.fingerprint import prediction_settings, result_settings
 from dare_eval.runtime.model_facts import ModelFacts, describe
+from dare_eval.runtime.sidecars import digest
 
 SCORERS = ("dare", "upstream", "both")
 _FACTS: dict[str, ModelFacts] = {}
@@ -58,8 +60,9 @@ def plan_pair(model_cfg: Any, dataset_cfg: Any) -> Pair:
     """Return the plan of one pair; raises ``DareError`` when the model or the data set cannot work."""
     key = _key(model_cfg, dataset_cfg)
     if key not in _PAIRS:
-        facts = facts_of(model_cfg)
-        settings = prediction_settings(model_cfg, facts, dataset_cfg)
+        bound = bound_model(model_cfg, dataset_cfg)
+        facts = facts_of(bound)
+        settings = prediction_settings(bound, facts, dataset_cfg)
         names = model_abbr_from_cfg(model_cfg), dataset_abbr_from_cfg(dataset_cfg)
         _PAIRS[key] = Pair(*names, facts, rows_of(dataset_cfg), settings)
     return _PAIRS[key]

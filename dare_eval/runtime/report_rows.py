@@ -19,7 +19,7 @@ from dare_eval.records.items import ItemRecord
 from dare_eval.records.manifest import RunManifest, read_manifest
 from dare_eval.records.summary import ResultRow, is_scored, summarise
 from dare_eval.runtime.failures import Failure, failure_of
-from dare_eval.runtime.fingerprint import read_sidecar
+from dare_eval.runtime.sidecars import read_sidecar
 
 Z_95 = 1.96
 

@@ -16,8 +16,8 @@ from dare_eval.inferencers.rows import Row
 from dare_eval.records.items import ItemRecord
 from dare_eval.records.manifest import read_manifest
 from dare_eval.records.runs import TIMESTAMP
-from dare_eval.runtime.fingerprint import differences, digest, read_sidecar, sidecar
 from dare_eval.runtime.predictions import part_files, read_entries
+from dare_eval.runtime.sidecars import differences, digest, read_sidecar, sidecar
 
 _LOOK_BACK = 50
 

@@ -1,0 +1,61 @@
+"""``dare-eval run CONFIG``: one evaluation, checked before it starts, continued when it was interrupted."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+
+def run(
+    config: Annotated[Path, typer.Argument(help="OpenCompass config, such as configs/eval/tiny_sudoku.py.")],
+    work_dir: Annotated[
+        Path | None, typer.Option("--work-dir", "-w", help="Folder of the runs; default: the config's.")
+    ] = None,
+    fresh: Annotated[bool, typer.Option("--fresh", help="Start anew even if the last run was interrupted.")] = False,
+    limit: Annotated[int | None, typer.Option(min=1, help="Only the first N items of each data set.")] = None,
+    scorer: Annotated[str | None, typer.Option(help="dare, upstream or both.")] = None,
+    workers: Annotated[
+        int | None, typer.Option(min=1, help="Processes per model; each data set is cut accordingly.")
+    ] = None,
+    check_only: Annotated[bool, typer.Option("--check", help="Check the config and stop.")] = False,
+) -> None:
+    """Evaluate CONFIG: check it, run what is missing, print the table; exit code 3 when anything is incomplete.
+
+    The same as opencompass CONFIG, with every class, model and data set checked first. A run that was interrupted
+    is continued in its folder; --fresh starts a new one.
+    """
+    import tempfile
+
+    from dare_eval.commands.run_config import load_config, prepare, unfinished_run
+    from dare_eval.runtime.preflight import check_config
+
+    cfg = load_config(config)
+    folder = prepare(cfg, work_dir=work_dir, fresh=fresh, limit=limit, scorer=scorer, workers=workers)
+    check_config(cfg)
+    if check_only:
+        typer.echo(f"{config}: {len(cfg['models'])} models, {len(cfg['datasets'])} data sets, all of them usable")
+        return
+    arguments = ["-w", str(folder)]
+    if not fresh and (earlier := unfinished_run(folder)):
+        typer.echo(f"continuing {folder / earlier} (--fresh starts anew)")
+        arguments += ["-r", earlier]
+    with tempfile.TemporaryDirectory(prefix="dare-run-") as place:
+        written = Path(place) / config.name
+        cfg.dump(str(written))
+        _opencompass([str(written), *arguments])
+
+
+def _opencompass(arguments: list[str]) -> None:
+    """Run OpenCompass' own command line in this process; its ``SystemExit`` is this command's exit code."""
+    import sys
+
+    from opencompass.cli.main import main
+
+    before: list[Any] = sys.argv
+    sys.argv = ["opencompass", *arguments]
+    try:
+        main()
+    finally:
+        sys.argv = before

@@ -1,0 +1,88 @@
+"""The config behind ``dare-eval run``: read, completed with this runtime, changed by the options."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from dare_eval.errors import DareError, DataError, UsageError
+
+RUNTIME: dict[str, Any] = {
+    "infer": {
+        "partitioner": {"type": "dare_eval.runtime.partition.InferPartitioner"},
+        "runner": {
+            "type": "dare_eval.runtime.fork_runner.ForkRunner",
+            "max_num_workers": 2,
+            "task": {"type": "dare_eval.runtime.infer_task.DiffusionInferTask"},
+        },
+    },
+    "eval": {
+        "partitioner": {"type": "dare_eval.runtime.partition.EvalPartitioner"},
+        "runner": {
+            "type": "dare_eval.runtime.fork_runner.ForkRunner",
+            "max_num_workers": 2,
+            "task": {"type": "dare_eval.runtime.eval_task.DareEvalTask"},
+        },
+    },
+    "summarizer": {"type": "dare_eval.runtime.summarizer.ReportSummarizer"},
+}
+"""What ``configs/eval/_base/runtime.py`` says, for configs that leave it out."""
+
+
+def load_config(path: Path) -> Any:
+    """Return the config in ``path`` as OpenCompass sees it; raises ``UsageError`` saying what is wrong with it."""
+    import tempfile
+
+    if not path.is_file():
+        raise DataError("there is no such config", seen=path, remedy="ls configs/eval shows what the project has")
+    from mmengine.config import Config
+
+    try:
+        cfg = Config.fromfile(str(path), format_python_code=False)
+        with tempfile.TemporaryDirectory() as place:  # dumping turns imported names into dotted paths
+            cfg.dump(f"{place}/config.py")
+            return Config.fromfile(f"{place}/config.py", format_python_code=False)
+    except DareError:
+        raise
+    except Exception as error:
+        raise UsageError(
+            f"the config cannot be read: {type(error).__name__}: {error}",
+            seen=path,
+            allowed="names, literals and lists; no function may be called, defined or left over in a config",
+            remedy="build lists with literals or comprehensions; 'del' modules that were imported with 'import x'",
+        ) from error
+
+
+def prepare(
+    cfg: Any, *, work_dir: Path | None, fresh: bool, limit: int | None, scorer: str | None, workers: int | None
+) -> Path:
+    """Apply the options to ``cfg`` and return the folder of the runs."""
+    for key, value in RUNTIME.items():
+        cfg.setdefault(key, value)
+    folder = work_dir or Path(cfg.get("work_dir") or "runs/default")
+    cfg["work_dir"] = str(folder)
+    if cfg["infer"]["partitioner"]["type"].startswith("dare_eval."):
+        cfg["infer"]["partitioner"]["adopt"] = not fresh
+        if workers:
+            cfg["infer"]["partitioner"]["num_worker"] = workers
+            cfg["infer"]["runner"]["max_num_workers"] = workers
+    if scorer:
+        cfg["eval"]["runner"]["task"]["scorer"] = scorer
+    for dataset_cfg in cfg.get("datasets", []) if limit else ():
+        before = dataset_cfg["reader_cfg"].get("test_range")
+        dataset_cfg["reader_cfg"]["test_range"] = f"{before if isinstance(before, str) else ''}[:{limit}]"
+    return folder
+
+
+def unfinished_run(folder: Path) -> str | None:
+    """Return the name of the newest run in ``folder`` when it did not finish, else None."""
+    from dare_eval.records.manifest import read_manifest
+    from dare_eval.records.runs import TIMESTAMP
+
+    runs = sorted(path for path in folder.glob("*") if TIMESTAMP.fullmatch(path.name)) if folder.is_dir() else []
+    if not runs:
+        return None
+    try:
+        return runs[-1].name if read_manifest(runs[-1]).status != "finished" else None
+    except DataError:  # killed before the manifest was written: nothing in it is worth continuing
+        return None

@@ -1,0 +1,41 @@
+"""What a scorer needs of a data set's row, per benchmark: the reference it compares with and the context beside it.
+
+Upstream's reference column is made for upstream's evaluators (HumanEval: a task name); our scorers read the tests.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+Row = Mapping[str, Any]
+_MBPP_KEYS = ("test_setup_code", "test_imports")
+
+
+class Inputs(NamedTuple):
+    """Reference and keyword arguments of ``scoring.score``."""
+
+    reference: Any
+    context: dict[str, Any]
+
+
+def plain(row: Row, reference: Any) -> Inputs:
+    """Use upstream's reference as it is."""
+    return Inputs(reference, {})
+
+
+def humaneval(row: Row, reference: Any) -> Inputs:
+    """Use the check script; the prompt is code that a reply may continue."""
+    return Inputs(row["test"], {"entry_point": row["entry_point"], "prompt": row["prompt"]})
+
+
+def mbpp(row: Row, reference: Any) -> Inputs:
+    """Use the list of asserts and what must be imported for them."""
+    given = {key: row[key] for key in _MBPP_KEYS if row.get(key)}
+    return Inputs(list(row["test_case"]), {"prompt": row["text"], **given})
+
+
+def letters(row: Row, reference: Any) -> Inputs:
+    """Use the right letter; the options in columns A, B, ... are what a reply may repeat instead."""
+    options = [str(row[name]) for name in "ABCDEFGHIJ" if row.get(name) not in (None, "")]
+    return Inputs(reference, {"options": options} if len(options) > 1 else {})

@@ -1,0 +1,99 @@
+"""From prompt text to token ids and back, for every native family: chat template, BOS rule, context limit.
+
+The tokenizer's own chat template is used; a checkpoint without one gets its family's published template.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from dare_eval.errors import DataError, UsageError
+from dare_eval.models.texts import render_chat
+from dare_eval.spec import FAMILIES
+
+LONG_PROMPTS = ("refuse", "cut")
+
+
+class Encoded(NamedTuple):
+    """A prompt as the network receives it."""
+
+    ids: list[int]
+    text: str
+    cut_tokens: int
+    """Tokens dropped from the left (``long_prompts="cut"`` only)."""
+
+
+class Codec:
+    """Tokenizer, template and limits of one checkpoint.
+
+    ``limit`` is the longest prompt plus response in tokens; ``long_prompts`` says what happens to longer ones.
+    """
+
+    def __init__(self, place: Path, config: Any, *, chat: bool, limit: int, long_prompts: str = "refuse") -> None:
+        if long_prompts not in LONG_PROMPTS:
+            raise UsageError("unknown long_prompts", seen=long_prompts, allowed=", ".join(LONG_PROMPTS))
+        self.tokenizer, self.config = load_tokenizer(place, config), config
+        self.family: Any = FAMILIES.get(config.family)
+        self.chat, self.limit, self.long_prompts = chat, limit, long_prompts
+        if chat and not self.tokenizer.chat_template and self.family.chat_template:
+            self.tokenizer.chat_template = self.family.chat_template
+
+    def encode(self, prompt: Any, gen_length: int, reply_prefix: str = "") -> Encoded:
+        """Return the ids of an OpenCompass prompt; raises ``DataError`` when prompt and response do not fit."""
+        text = render_chat(self.tokenizer, prompt, reply_prefix) if self.chat else str(prompt) + reply_prefix
+        ids = self.ids_of(text)
+        room = self.limit - gen_length
+        if len(ids) <= room:
+            return Encoded(ids, text, 0)
+        if self.long_prompts == "cut" and room > 0:
+            return Encoded(ids[-room:], text, len(ids) - room)
+        raise DataError(
+            "prompt and response are longer than the context",
+            seen=f"{len(ids)} prompt tokens + gen_length {gen_length}",
+            allowed=f"{self.limit} tokens",
+            remedy="use fewer examples or a shorter gen_length; max_seq_len in the model config lowers the limit further",
+        )
+
+    def ids_of(self, text: str) -> list[int]:
+        """Return the ids of a rendered prompt; BOS stands in front once where the family wants it."""
+        bos = self.tokenizer.bos_token
+        special = not (self.chat and (self.family.template_has_bos or (bos and text.startswith(bos))))
+        ids: list[int] = self.tokenizer(text, add_special_tokens=special)["input_ids"]
+        if not self.chat and self.family.prompt_bos and ids[:1] != [self.config.bos_id]:
+            ids = [self.config.bos_id, *ids]
+        return ids
+
+    def decode(self, ids: Sequence[int]) -> str:
+        """Return the text of response ids that are already trimmed; special tokens are left out."""
+        text: str = self.tokenizer.decode(list(ids), skip_special_tokens=True)
+        return text
+
+    def length(self, text: str) -> int:
+        """Return the number of tokens of ``text`` without special tokens."""
+        return len(self.tokenizer(text, add_special_tokens=False)["input_ids"])
+
+
+def load_tokenizer(place: Path, config: Any) -> Any:
+    """Return the tokenizer in ``place``, read without remote code.
+
+    Raises ``DataError`` for one that cannot be read, is larger than the embedding, or names another mask token.
+    """
+    from transformers import AutoTokenizer
+
+    try:
+        tokenizer = AutoTokenizer.from_pretrained(str(place))
+    except (OSError, ValueError) as error:
+        raise DataError(
+            "the tokenizer cannot be read", seen=f"{place}: {error}", remedy="copy its files again"
+        ) from error
+    config.check_tokenizer(len(tokenizer))
+    mask_id = getattr(tokenizer, "mask_token_id", None)
+    if mask_id is not None and mask_id != config.mask_id:
+        raise DataError(
+            "tokenizer and config name different mask tokens",
+            seen=f"tokenizer {mask_id}, config {config.mask_id}",
+            remedy="make mask_token_id in config.json agree with the tokenizer",
+        )
+    return tokenizer

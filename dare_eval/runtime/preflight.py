@@ -1,0 +1,66 @@
+"""Checks a whole config before anything runs: every dotted path imports, every model and data set can be used.
+
+``dare-eval run`` calls it. Plain ``opencompass`` finds the same faults when it plans, and goes on with what works.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import io
+from collections.abc import Iterator
+from typing import Any
+
+from opencompass.utils import dataset_abbr_from_cfg, model_abbr_from_cfg
+
+from dare_eval.errors import DareError, DataError, SetupError, UsageError
+from dare_eval.runtime.built import build
+from dare_eval.runtime.data_paths import share_data_root
+from dare_eval.runtime.dotted import dotted_types, resolve
+from dare_eval.runtime.plan import check_names, plan_pair
+
+PARTS = ("models", "datasets", "infer", "eval", "summarizer")
+
+
+def check_config(cfg: Any) -> None:
+    """Raise the first kind of error that ``cfg`` has, listing all of that kind: usage, then environment, then data."""
+    share_data_root()
+    for key in ("models", "datasets"):
+        if not cfg.get(key):
+            raise UsageError(f"the config names no {key}", seen=sorted(cfg.keys()), remedy=f"define {key} = [...]")
+    check_names(cfg["models"], cfg["datasets"])
+    errors = list(_errors(cfg))
+    for kind in (UsageError, SetupError, DataError, DareError):
+        found = [error for error in errors if isinstance(error, kind)]
+        if found:
+            raise _joined(kind, found)
+
+
+def _errors(cfg: Any) -> Iterator[DareError]:
+    for path in sorted(set().union(*(dotted_types(cfg.get(part)) for part in PARTS))):
+        yield from _error_of(lambda path=path: resolve("class", path))
+    with contextlib.redirect_stderr(io.StringIO()):  # progress bars of upstream's loaders
+        for dataset_cfg in cfg["datasets"]:
+            name = dataset_abbr_from_cfg(dataset_cfg)
+            broken = list(_error_of(lambda one=dataset_cfg: build(one), f"data set '{name}': "))
+            yield from broken
+            for model_cfg in cfg["models"] if not broken else ():
+                about = f"model '{model_abbr_from_cfg(model_cfg)}': "
+                yield from _error_of(lambda one=model_cfg, on=dataset_cfg: plan_pair(one, on), about)
+
+
+def _error_of(action: Any, about: str = "") -> Iterator[DareError]:
+    try:
+        action()
+    except DareError as error:
+        yield type(error)(about + error.what, seen=error.seen, allowed=error.allowed, remedy=error.remedy)
+
+
+def _joined(kind: type[DareError], errors: list[DareError]) -> DareError:
+    unlike = {error.what: error for error in errors}
+    first = next(iter(unlike.values()))
+    if len(unlike) == 1:
+        return first
+    listed = "\n".join(f"- {error.what}" + (f" ({error.seen})" if error.seen else "") for error in unlike.values())
+    return kind(
+        f"{len(unlike)} things of this config cannot work", seen=listed, allowed=first.allowed, remedy=first.remedy
+    )
