@@ -60,13 +60,14 @@ def find_token_ids(
     found: dict[str, Any] = {}
     for role in ("mask", "pad", "eos", "eot", "bos"):
         default = family.token_ids.get(role)
-        candidates = (
-            overrides.get(f"{role}_id"),
-            ends[0] if role == "eos" and ends else raw.get(f"{role}_token_id"),
-            files.role(f"{role}_token"),
-            files.added.get(family.special_tokens.get(role, "")) if role == "eot" else None,
-            default if default is not None and default < vocab_size else None,
-        )
+        stated = ends[0] if role == "eos" and ends else raw.get(f"{role}_token_id")
+        from_tokenizer = files.role(f"{role}_token")
+        if role == "eot":
+            from_tokenizer = files.added.get(family.special_tokens.get(role, ""))
+        published = default if default is not None and default < vocab_size else None
+        # Dream's config.json names another BOS than its tokenizer, and the tokenizer's is the one it was trained with.
+        order = (from_tokenizer, published, stated) if role == "bos" else (stated, from_tokenizer, published)
+        candidates = (overrides.get(f"{role}_id"), *order)
         found[f"{role}_id"] = next((value for value in candidates if value is not None), None)
     return _complete(found, ends, vocab_size)
 

@@ -3,7 +3,7 @@
 Differences: fused q/k/v, QK-norm always on, rotation of the first half of each head, first layers dense, then
 experts with grouped sigmoid routing plus a shared expert. 2.0 and 2.1 differ in decoding only.
 Source: LLaDA2.0, arXiv 2512.15745. config.json's ``use_qk_norm``, ``norm_head`` and ``sliding_window`` are not
-consulted, as in the published code.
+consulted, nor is ``moe_router_enable_expert_bias`` (the bias is always there), as in the published code.
 """
 
 from __future__ import annotations
@@ -67,7 +67,7 @@ def parse(raw: Raw) -> dict[str, Any]:
             routing="grouped_sigmoid",
             renormalise=need(raw, "num_experts_per_tok") > 1,
             sparse_layers=tuple(i >= first for i in range(layers)),
-            expert_bias=bool(raw.get("moe_router_enable_expert_bias", True)),
+            expert_bias=True,
             shared_ffn=width * shared or None,
             groups=raw.get("n_group") or 1,
             top_groups=raw.get("topk_group") or 1,

@@ -1,0 +1,132 @@
+"""config.json of the published checkpoints, as far as the network reads it, and what their files contain.
+
+Values as in the config.json and model.safetensors.index.json that ship with the models. ``bytes`` is the index's
+``total_size``; ``float32`` counts the tensors stored in float32 beside bfloat16 ones (routing biases).
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+QWEN: dict[str, Any] = {"hidden_act": "silu", "rope_scaling": None, "use_sliding_window": False}
+CHECKPOINTS: dict[str, dict[str, Any]] = {
+    "LLaDA-8B-Instruct": {
+        "config": {
+            "model_type": "llada",
+            "activation_type": "silu",
+            "alibi": False,
+            "attention_layer_norm": False,
+            "bias_for_layer_norm": False,
+            "block_type": "llama",
+            "d_model": 4096,
+            "embedding_size": 126464,
+            "eos_token_id": 126081,
+            "include_bias": False,
+            "include_qkv_bias": False,
+            "input_emb_norm": False,
+            "layer_norm_type": "rms",
+            "layer_norm_with_affine": True,
+            "mask_token_id": 126336,
+            "max_sequence_length": 4096,
+            "mlp_hidden_size": 12288,
+            "mlp_ratio": 4,
+            "multi_query_attention": None,
+            "n_heads": 32,
+            "n_kv_heads": 32,
+            "n_layers": 32,
+            "pad_token_id": 126081,
+            "rms_norm_eps": 1e-05,
+            "rope": True,
+            "rope_theta": 500000.0,
+            "scale_logits": False,
+            "vocab_size": 126464,
+            "weight_tying": False,
+        },
+        "parameters": 8_015_581_184,
+        "ids": (126336, 126081, 126348, 126080),
+    },
+    "Dream-v0-Instruct-7B": {
+        "config": QWEN
+        | {
+            "model_type": "Dream",
+            "bos_token_id": 151643,
+            "eos_token_id": 151643,
+            "hidden_size": 3584,
+            "intermediate_size": 18944,
+            "mask_token_id": 151666,
+            "max_position_embeddings": 131072,
+            "num_attention_heads": 28,
+            "num_hidden_layers": 28,
+            "num_key_value_heads": 4,
+            "pad_token_id": 151643,
+            "rms_norm_eps": 1e-06,
+            "rope_theta": 1000000.0,
+            "tie_word_embeddings": False,
+            "vocab_size": 152064,
+        },
+        "parameters": 7_615_616_512,  # Qwen2.5-7B, whose layout and sizes it has
+        "ids": (151666, 151643, 151645, 151665),
+    },
+    "SDAR-30B-A3B-Chat": {
+        "config": QWEN
+        | {
+            "model_type": "sdar_moe",
+            "attention_bias": False,
+            "bos_token_id": 151643,
+            "decoder_sparse_step": 1,
+            "eos_token_id": 151643,
+            "head_dim": 128,
+            "hidden_size": 2048,
+            "intermediate_size": 6144,
+            "max_position_embeddings": 32768,
+            "mlp_only_layers": [],
+            "moe_intermediate_size": 768,
+            "norm_topk_prob": True,
+            "num_attention_heads": 32,
+            "num_experts": 128,
+            "num_experts_per_tok": 8,
+            "num_hidden_layers": 48,
+            "num_key_value_heads": 4,
+            "rms_norm_eps": 1e-06,
+            "rope_theta": 1000000.0,
+            "tie_word_embeddings": False,
+            "vocab_size": 151936,
+        },
+        "bytes": 61_064_245_248,
+        "ids": (151669, 151643, 151645, 151643),
+    },
+    "LLaDA2.1-mini": {
+        "config": QWEN
+        | {
+            "model_type": "llada2_moe",
+            "first_k_dense_replace": 1,
+            "head_dim": 128,
+            "hidden_size": 2048,
+            "intermediate_size": 5120,
+            "max_position_embeddings": 32768,
+            "moe_intermediate_size": 512,
+            "moe_router_enable_expert_bias": True,
+            "n_group": 8,
+            "norm_topk_prob": True,
+            "num_attention_heads": 16,
+            "num_experts": 256,
+            "num_experts_per_tok": 8,
+            "num_hidden_layers": 20,
+            "num_key_value_heads": 4,
+            "num_shared_experts": 1,
+            "pad_token_id": 156892,
+            "partial_rotary_factor": 0.5,
+            "rms_norm_eps": 1e-06,
+            "rope_theta": 600000,
+            "routed_scaling_factor": 2.5,
+            "score_function": "sigmoid",
+            "tie_word_embeddings": False,
+            "topk_group": 4,
+            "use_bias": False,
+            "use_qkv_bias": False,
+            "vocab_size": 157184,
+        },
+        "bytes": 32_511_296_512,
+        "ids": (156895, 156892, None, None),
+    },
+}
