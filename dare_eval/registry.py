@@ -47,7 +47,7 @@ class Registry:
         for point in entry_points(group=self.group):
             if point.name in self._targets:
                 raise UsageError(
-                    f"two {self.kind}s are called '{point.name}'",
+                    f"the name '{point.name}' of a {self.kind} is taken",
                     seen=f"{point.value} (entry point {self.group})",
                     remedy="rename the one of the outside package",
                 )
@@ -56,7 +56,7 @@ class Registry:
 
     def _load(self, name: str) -> Any:
         target = self._targets[name]
-        if isinstance(target, EntryPoint):
+        if not isinstance(target, str):  # a backport of importlib.metadata may have replaced the EntryPoint class
             return target.load()
         module, _, attribute = target.partition(":")
         return getattr(importlib.import_module(module), attribute)
