@@ -8,7 +8,7 @@ import signal
 import sys
 from typing import Any
 
-from . import linux
+from . import linux, seccomp
 from .rootfs import BOX
 
 
@@ -44,9 +44,10 @@ def limit_memory(mib: int) -> None:
 
 
 def drop_privileges() -> None:
-    """Give up all capabilities for good."""
+    """Give up all capabilities for good (the zygote has seen to it that no exec brings one back) and set the filter."""
     linux.forbid_new_privileges()
     linux.drop_capabilities()
+    seccomp.restrict()
 
 
 def keep_only(*descriptors: int) -> None:

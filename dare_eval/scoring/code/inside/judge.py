@@ -61,7 +61,7 @@ def judge(host: socket.socket, setting: Setting) -> None:
     job = frames.receive(host)
     pid, sock, output = start_program(job, setting, host)
     program = Program(sock, Output(output, setting.limits["output_bytes"]))
-    isolate.drop_privileges()
+    linux.drop_capabilities()
     if not setting.private:
         linux.hide_memory()
     isolate.limit_memory(setting.limits["memory_mib"] + _HEADROOM_MIB)

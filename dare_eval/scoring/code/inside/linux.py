@@ -22,10 +22,11 @@ _SYS_CAPSET = {"x86_64": 126, "aarch64": 91, "riscv64": 91}
 _CAPABILITY_VERSION_3 = 0x20080522
 _PR_SET_PDEATHSIG, _PR_SET_DUMPABLE, _PR_CAPBSET_DROP, _PR_SET_CHILD_SUBREAPER, _PR_SET_NO_NEW_PRIVS = 1, 4, 24, 36, 38
 
-_libc = ctypes.CDLL(None, use_errno=True)
+libc = ctypes.CDLL(None, use_errno=True)
 
 
-def _checked(result: int, call: str) -> int:
+def checked(result: int, call: str) -> int:
+    """Return the result of a C call; raises its ``OSError`` for -1."""
     if result == -1:
         code = ctypes.get_errno()
         raise OSError(code, f"{call}: {os.strerror(code)}")
@@ -41,61 +42,65 @@ def _number(table: dict[str, int], call: str) -> int:
 
 def unshare(flags: int) -> None:
     """Give the process (and its next child, for PIDs) new namespaces."""
-    _checked(_libc.unshare(flags), "unshare")
+    checked(libc.unshare(flags), "unshare")
 
 
 def mount(source: str, target: str, kind: str, flags: int, options: str = "") -> None:
     """Mount ``source`` on ``target``."""
-    done = _libc.mount(source.encode(), target.encode(), kind.encode(), ctypes.c_ulong(flags), options.encode())
-    _checked(done, f"mount {source} on {target}")
+    done = libc.mount(source.encode(), target.encode(), kind.encode(), ctypes.c_ulong(flags), options.encode())
+    checked(done, f"mount {source} on {target}")
 
 
 def unmount(target: str) -> None:
     """Detach the mount at ``target`` and everything below it."""
-    _checked(_libc.umount2(target.encode(), _DETACH), f"umount {target}")
+    checked(libc.umount2(target.encode(), _DETACH), f"umount {target}")
 
 
 def set_mount_flags(target: str, flags: int, *, recursive: bool) -> None:
     """Add ``READ_ONLY``, ``NO_SUID`` or ``NO_DEV`` to the mount at ``target``; flags it has stay."""
     attributes = struct.pack("QQQQ", flags, 0, 0, 0)
     where = _AT_RECURSIVE if recursive else 0
-    done = _libc.syscall(_SYS_MOUNT_SETATTR, _AT_FDCWD, target.encode(), where, attributes, len(attributes))
-    _checked(done, f"mount_setattr {target}")
+    done = libc.syscall(_SYS_MOUNT_SETATTR, _AT_FDCWD, target.encode(), where, attributes, len(attributes))
+    checked(done, f"mount_setattr {target}")
 
 
 def pivot_root(new_root: str, put_old: str) -> None:
     """Make ``new_root`` the root of this mount namespace."""
     number = _number(_SYS_PIVOT_ROOT, "pivot_root")
-    _checked(_libc.syscall(number, new_root.encode(), put_old.encode()), "pivot_root")
+    checked(libc.syscall(number, new_root.encode(), put_old.encode()), "pivot_root")
 
 
 def become_subreaper() -> None:
     """Adopt orphaned descendants, so that a daemonised program stays within reach."""
-    _checked(_libc.prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0), "prctl(CHILD_SUBREAPER)")
+    checked(libc.prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0), "prctl(CHILD_SUBREAPER)")
 
 
 def die_with_parent() -> None:
     """Ask for SIGKILL when the parent ends."""
-    _checked(_libc.prctl(_PR_SET_PDEATHSIG, 9, 0, 0, 0), "prctl(PDEATHSIG)")
+    checked(libc.prctl(_PR_SET_PDEATHSIG, 9, 0, 0, 0), "prctl(PDEATHSIG)")
 
 
 def hide_memory() -> None:
     """Forbid other processes of the same user to trace this one or read its memory."""
-    _checked(_libc.prctl(_PR_SET_DUMPABLE, 0, 0, 0, 0), "prctl(DUMPABLE)")
+    checked(libc.prctl(_PR_SET_DUMPABLE, 0, 0, 0, 0), "prctl(DUMPABLE)")
 
 
 def forbid_new_privileges() -> None:
     """Make set-uid programs powerless for this process and its children."""
-    _checked(_libc.prctl(_PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0), "prctl(NO_NEW_PRIVS)")
+    checked(libc.prctl(_PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0), "prctl(NO_NEW_PRIVS)")
+
+
+def bound_capabilities() -> None:
+    """Let no later exec, of this process or its children, gain a capability; the ones held now stay."""
+    for capability in range(64):
+        if libc.prctl(_PR_CAPBSET_DROP, capability, 0, 0, 0) == -1:
+            break  # past the last capability this kernel knows, or not allowed to shrink the set
 
 
 def drop_capabilities() -> None:
-    """Give up every capability, also those that a later exec by user 0 would bring back."""
-    for capability in range(64):
-        if _libc.prctl(_PR_CAPBSET_DROP, capability, 0, 0, 0) == -1:
-            break  # past the last capability this kernel knows, or not allowed to shrink the set
+    """Give up every capability this process holds."""
     header = struct.pack("Ii", _CAPABILITY_VERSION_3, 0)
-    _checked(_libc.syscall(_number(_SYS_CAPSET, "capset"), header, bytes(24)), "capset")
+    checked(libc.syscall(_number(_SYS_CAPSET, "capset"), header, bytes(24)), "capset")
 
 
 def set_limit(which: int, value: int) -> None:

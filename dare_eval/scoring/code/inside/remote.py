@@ -53,7 +53,7 @@ class Output:
     def drain(self) -> bool:
         """Read what is there; returns False at the end of the stream."""
         try:
-            part = os.read(self.descriptor, 2**20)
+            part = os.read(self.descriptor, 2**16)
         except BlockingIOError:
             return True
         self.total += len(part)
@@ -69,7 +69,7 @@ class Program:
         self.uses, self.dead = 0, ""
         self._lent: list[Any] = []
 
-    def message(self) -> Any:
+    def message(self) -> list[Any]:
         """Return the next message of the program, draining its output meanwhile; raises ``ProgramDied``."""
         poll = select.poll()
         poll.register(self.sock, select.POLLIN)
@@ -81,12 +81,15 @@ class Program:
             if self.sock.fileno() in ready:
                 return self._receive()
 
-    def _receive(self) -> Any:
+    def _receive(self) -> list[Any]:
         try:
-            return frames.receive(self.sock)
+            message = frames.receive(self.sock)
+            if not isinstance(message, list) or not message:
+                raise frames.Closed("not a message of the protocol")
         except (frames.Closed, RecursionError) as error:
             self.dead = str(error)
             raise ProgramDied(self.dead) from error
+        return message
 
     def loaded(self) -> None:
         """Wait until the code has run; raises what it raised, ``SetupFailed`` when its process could not be set up."""
@@ -111,7 +114,7 @@ class Program:
             raise ProgramDied(self.dead) from error
         while True:
             reply = self.message()
-            if isinstance(reply, list) and reply and reply[0] == "back":
+            if reply[0] == "back":
                 self._call_back(reply)
             else:
                 return self._read(reply)
@@ -124,7 +127,7 @@ class Program:
             raise KeyError(name)
         return found[0]
 
-    def _read(self, reply: Any) -> Any:
+    def _read(self, reply: list[Any]) -> Any:
         try:
             if reply[0] == "ok":
                 return codec.decode(reply[1], self._resolve)

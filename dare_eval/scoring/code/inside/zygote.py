@@ -6,6 +6,7 @@ left, reap, report. It never reads a program or a test; both pass it by, in the 
 
 from __future__ import annotations
 
+import contextlib
 import gc
 import importlib
 import json
@@ -67,6 +68,7 @@ def _settle(given: dict[str, Any]) -> watch.Family:
         importlib.import_module(name)
     if given["cgroup"]:
         (Path(given["cgroup"]) / "cgroup.procs").write_text("0")
+    linux.bound_capabilities()
     if not given["private"]:
         linux.become_subreaper()
         return watch.Descendants()
@@ -87,7 +89,8 @@ def _serve(
     job: dict[str, Any], host: socket.socket, control: socket.socket, family: watch.Family, *, private: bool
 ) -> Report:
     for name in job["preload"]:
-        importlib.import_module(name)
+        with contextlib.suppress(ImportError):  # the program meets the same error, and that is its verdict
+            importlib.import_module(name)
     gc.freeze()
     box = rootfs.BOX if private else tempfile.mkdtemp(prefix="dare-box-")
     started = time.monotonic()
@@ -123,12 +126,11 @@ def _watch(pid: int, limits: dict[str, Any], started: float, control: socket.soc
         spent_s = time.monotonic() - started
         ready = poll.poll(1e3 * max(0.0, min(_POLL_S, limits["wall_s"] - spent_s)))
         spent_s = time.monotonic() - started
-        if not ready or spent_s > _POLL_S:
-            count, memory_mib = family.usage()
-            most, highest = max(most, count - 1), max(highest, memory_mib)
         if ready:
             ended = "done" if ready[0][0] == finished else "cancelled"
         else:
+            count, memory_mib = family.usage()
+            most, highest = max(most, count - 1), max(highest, memory_mib)
             ended = _passed_limit(limits, spent_s, most, highest)
     os.close(finished)
     return Report(ended, spent_s, most, highest)
