@@ -137,7 +137,7 @@ def _fill_defaults(traits: FamilyTraits, settings: dict[str, Any]) -> None:
         settings["alg_temp"] = None
     _default(settings, "block_length", traits.block_length or settings.get("gen_length"))
     _default(settings, "early_stop", traits.early_stop)
-    if settings.get("edit_threshold") is not None:
+    if settings.get("edit_threshold") is not None and "edit_threshold" in reads & traits.fields:
         _default(settings, "max_post_steps", 16)
         _default(settings, "min_transfer", 1)
     if "steps" in reads and settings.get("min_transfer") is None:

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import pytest
+import torch
 
 from dare_eval.decoding import decode
+from dare_eval.networks import AttentionMask
 from dare_eval.spec import POLICY_FIELDS, DecodeSpec, family_traits
 from tests.decoding.conftest import prompts, tiny
 
@@ -96,3 +98,100 @@ def test_batch_is_harmless_with(name):
     assert_batch_is_harmless(
         family, spec(family, settings.pop("policy", "quota"), settings.pop("cache", "none"), **settings)
     )
+
+
+def exact_cache_combinations():
+    for family in ("sdar", "llada2"):
+        for policy in POLICY_FIELDS:
+            if policy != "suffix":
+                yield family, policy
+
+
+@pytest.mark.parametrize(("family", "policy"), list(exact_cache_combinations()))
+def test_block_commit_cache_equals_no_cache(family, policy):
+    network, batch = tiny(family), prompts((7, 12, 3))
+    plain = decode(network, batch, spec(family, policy))
+    cached = decode(network, batch, spec(family, policy, "block"))
+    for one, two, prompt in zip(plain, cached, batch, strict=True):
+        assert (one.response, one.tokens, one.stop) == (two.response, two.tokens, two.stop)
+        # One forward stores the prompt's full blocks, one each finished block.
+        stored = sum(1 for count in two.nfe_by_block if count)
+        assert two.nfe == one.nfe + stored + (len(prompt) >= BLOCK[family])
+
+
+def test_block_commit_cache_equals_no_cache_with_editing():
+    settings = {"policy": "dynamic", "threshold": 0.5, "edit_threshold": 0.3, "max_post_steps": 4}
+    batch = prompts((7, 12, 3))
+    plain = decode(tiny("llada2"), batch, spec("llada2", **settings))
+    cached = decode(tiny("llada2"), batch, spec("llada2", cache="block", **settings))
+    assert any(result.edits for result in plain)
+    assert [r.response for r in plain] == [r.response for r in cached]
+    assert [[e[1:] for e in r.edits] for r in plain] == [[e[1:] for e in r.edits] for r in cached]
+
+
+@pytest.mark.parametrize("cache", ["prefix", "dual"])
+@pytest.mark.parametrize("policy", [policy for policy in POLICY_FIELDS if policy != "suffix"])
+@pytest.mark.parametrize("family", ["llada", "dream"])
+def test_cache_refreshed_at_every_step_equals_no_cache(family, policy, cache):
+    batch, seeds = prompts((7, 9, 4)), [1, 2, 3]
+    plain = decode(tiny(family), batch, spec(family, policy), row_seeds=seeds)
+    cached = decode(tiny(family), batch, spec(family, policy, cache, refresh=1), row_seeds=seeds)
+    assert [facts(r) for r in plain] == [facts(r) for r in cached]
+
+
+def test_a_cache_refreshed_less_often_is_an_approximation():
+    plain = decode(tiny("llada"), prompts(), spec("llada"))
+    cached = decode(tiny("llada"), prompts(), spec("llada", cache="dual"))
+    assert [r.response for r in plain] != [r.response for r in cached]
+
+
+def full_diffusion(network, prompt: list[int], length: int, choose) -> list[int]:
+    """Decode one prompt on the whole canvas, straight from the definition."""
+    ids = torch.tensor([prompt + [network.config.mask_id] * length])
+    step = 0
+    while (left := ids[0] == network.config.mask_id).any():
+        logits = network(ids, mask=AttentionMask())[0]
+        if network.config.shift:
+            logits = torch.cat((logits[:1], logits[:-1]))
+        best = logits.index_fill(-1, torch.tensor([network.config.mask_id]), -torch.inf).argmax(-1)
+        confidence = logits.double().softmax(-1)[torch.arange(len(best)), best].masked_fill(~left, -1)
+        taken = choose(confidence, int(left.sum()), step)
+        ids[0, taken] = best[taken]
+        step += 1
+    return ids[0, len(prompt) :].tolist()
+
+
+CHOICES = {
+    "quota": lambda c, left, step: c.topk(2).indices,
+    "threshold": lambda c, left, step: ((c >= 0.5) | (c == c.max())).nonzero()[:, 0],
+}
+
+
+@pytest.mark.parametrize(
+    ("family", "policy"),
+    [(f, p) for f in ("llada", "sdar", "llada2") for p in CHOICES] + [("dream", "threshold")],
+)
+def test_one_block_is_full_diffusion(family, policy):
+    network, prompt = tiny(family), prompts((12,))[0]
+    # A block-causal network sees everything when one block holds prompt and response.
+    block = 32 if family_traits(family).absolute_grid else 20
+    settings = {"steps": block // 2} if policy == "quota" else {}
+    given = spec(family, policy, gen_length=20, block_length=block, early_stop="none", **settings)
+    result = decode(network, [prompt], given)[0]
+    assert result.response == full_diffusion(network, prompt, 20, CHOICES[policy])
+
+
+def cooled():
+    for family in FAMILIES:
+        for policy in POLICY_FIELDS:
+            # Dream ranks by the tempered softmax, as published, so only an order free of it has a limit.
+            if family != "dream" or policy in ("random", "origin", "sequential"):
+                yield family, policy
+
+
+@pytest.mark.parametrize(("family", "policy"), list(cooled()))
+def test_temperature_to_zero_is_greedy(family, policy):
+    batch, seeds = prompts((7, 12)), [5, 6]
+    greedy = decode(tiny(family), batch, spec(family, policy), row_seeds=seeds)
+    cold = decode(tiny(family), batch, spec(family, policy, temperature=1e-6), row_seeds=seeds)
+    assert [facts(r) for r in greedy] == [facts(r) for r in cold]
