@@ -67,7 +67,8 @@ def _inspect(dataset_cfg: Any) -> DataEntry:
             found = _read(dataset_cfg, path)
     except DareError as error:
         found["why"] = error.what
-    return DataEntry(dataset=dataset_abbr_from_cfg(dataset_cfg), benchmark=name, path=path, **about, **found)
+    found |= {"licence": about["licence"], "get": about["get"]}
+    return DataEntry(dataset=dataset_abbr_from_cfg(dataset_cfg), benchmark=name, path=path, **found)
 
 
 def _read(dataset_cfg: Any, path: str) -> dict[str, Any]:
