@@ -2,8 +2,8 @@
 
 Decoding settings are one ``decoding=dict(...)`` that becomes a ``DecodeSpec``; whatever is wrong with it is refused
 before a weight is read. ``decoding=dict(preset="llada-8b-instruct")`` takes the settings of each benchmark from the
-preset table. ``gen_length`` decides the length of the canvas, so OpenCompass' ``max_out_len`` is not used. Leaves
-out decoding itself (``dare_eval.decoding``) and likelihoods.
+preset table. ``gen_length`` decides the length of the canvas, so OpenCompass' ``max_out_len`` is not used.
+Likelihood tasks need no decode settings; ``likelihood=dict(...)`` says how they are estimated (``models.likelihood``).
 """
 
 from __future__ import annotations
@@ -17,7 +17,9 @@ from opencompass.models.base import BaseModel
 from opencompass.models.base_api import APITemplateParser
 
 from dare_eval.errors import UsageError, unknown
+from dare_eval.inferencers.likelihood import LikelihoodTask
 from dare_eval.inferencers.rows import Row
+from dare_eval.models.likelihood import LikelihoodModel
 from dare_eval.models.texts import HUMAN_BOT_ROUND, GenText, cut_at_stops, row_seed
 from dare_eval.models.tokens import Codec, Encoded
 from dare_eval.records.provenance import weight_hash
@@ -27,13 +29,13 @@ from dare_eval.spec import DecodeSpec
 STATS = ("tokens", "nfe", "nfe_by_block", "generated_tokens", "wall_s", "step_map", "edits", "stop")
 
 
-class DiffusionModel(BaseModel):
-    """A diffusion language model decoded by ``dare_eval.decoding``.
+class DiffusionModel(LikelihoodModel, BaseModel):
+    """A diffusion language model decoded and scored by ``dare_eval.decoding``.
 
     ``path`` is a packaged name, a folder or a hub id (``DARE_MODEL_<NAME>`` overrides it); ``decoding`` the settings
-    of a ``DecodeSpec``; ``max_seq_len`` a limit below the checkpoint's own; ``long_prompts`` is ``refuse`` or ``cut``
-    (drop tokens from the left); ``device`` ``auto`` takes CUDA when there is one. Raises ``UsageError`` for wrong
-    settings and ``DataError`` for checkpoints that cannot be read.
+    of a ``DecodeSpec``, ``likelihood`` those of a ``LikelihoodTask``; ``max_seq_len`` a limit below the checkpoint's
+    own; ``long_prompts`` is ``refuse`` or ``cut`` (drop tokens from the left); ``device`` ``auto`` takes CUDA when
+    there is one. Raises ``UsageError`` for wrong settings and ``DataError`` for checkpoints that cannot be read.
     """
 
     family: ClassVar[str] = ""
@@ -45,6 +47,7 @@ class DiffusionModel(BaseModel):
         self,
         path: str,
         decoding: Mapping[str, Any] | None = None,
+        likelihood: Mapping[str, Any] | None = None,
         max_seq_len: int | None = None,
         meta_template: Mapping[str, Any] | None = None,
         device: str = "auto",
@@ -60,6 +63,7 @@ class DiffusionModel(BaseModel):
             self.template_parser = APITemplateParser(meta_template or HUMAN_BOT_ROUND)
         self.codec = Codec(place, config, chat=self.chat, limit=limit, long_prompts=long_prompts)
         self.config, self._spec = config, spec
+        self.use_likelihood({key: value for key, value in (likelihood or {}).items() if key != "preset"})
         self.network = _load(place, str((decoding or {}).get("dtype", "float32")), device, attn_backend)
         self._warm = False
 
@@ -68,7 +72,8 @@ class DiffusionModel(BaseModel):
         """The decode spec in force; raises ``UsageError`` while a preset waits for its data set."""
         if self._spec is None:
             raise UsageError(
-                "decoding=dict(preset=...) needs a data set to choose the settings",
+                f"{type(self).__name__} has no decode settings",
+                seen="no decoding=dict(...), or one with a preset, which needs a data set to choose the settings",
                 remedy="run it through configs that use dare_eval.runtime, or give the settings themselves",
             )
         return self._spec
@@ -90,18 +95,14 @@ class DiffusionModel(BaseModel):
     def resolve(cls, path: str, decoding: Mapping[str, Any] | None) -> tuple[Path, Any, DecodeSpec | None]:
         """Return the checkpoint folder, its ``NetworkConfig`` and the checked spec; reads no weights.
 
-        The spec is None while ``decoding`` names a preset.
+        The spec is None when ``decoding`` names a preset, and when it gives nothing but a ``dtype``.
         """
         from dare_eval.networks import read_config, resolve_model_path
 
-        if decoding is None:
-            raise UsageError(
-                f"{cls.__name__} needs decode settings",
-                remedy="add decoding=dict(gen_length=..., block_length=..., steps=...) to the model config",
-            )
-        preset = "preset" in decoding
-        if not preset:
-            DecodeSpec.build(cls.family, **decoding)  # the settings before the files: the cheaper check first
+        settings = dict(decoding or {})
+        whole = "preset" not in settings and not _is_empty(settings)
+        if whole:
+            DecodeSpec.build(cls.family, **settings)  # the settings before the files: the cheaper check first
         place = resolve_model_path(path)
         config = read_config(place)
         allowed = (cls.family, *cls.families)
@@ -112,14 +113,23 @@ class DiffusionModel(BaseModel):
                 allowed=", ".join(allowed),
                 remedy="use the wrapper of that family",
             )
-        return place, config, None if preset else DecodeSpec.build(config.family, **decoding)
+        return place, config, DecodeSpec.build(config.family, **settings) if whole else None
 
     @classmethod
     def facts(cls, settings: Mapping[str, Any]) -> ModelFacts:
-        """Check ``settings`` (a model config) and describe the model without reading weights into memory."""
+        """Check ``settings`` (a model config) and describe the model without reading weights into memory.
+
+        With ``likelihood`` settings the description is that of a likelihood task, else decode settings are needed.
+        """
         known = inspect.signature(cls.__init__).parameters
         cls.check_names({name: value for name, value in settings.items() if name not in known})
-        place, config, spec = cls.resolve(str(settings.get("path", "")), settings.get("decoding"))
+        likelihood, decoding = settings.get("likelihood"), settings.get("decoding") or {}
+        if likelihood is None and _is_empty(decoding):
+            raise UsageError(
+                f"{cls.__name__} needs decode settings",
+                remedy="add decoding=dict(gen_length=..., block_length=..., steps=...) to the model config",
+            )
+        place, config, spec = cls.resolve(str(settings.get("path", "")), decoding)
         Codec(
             place,
             config,
@@ -127,7 +137,10 @@ class DiffusionModel(BaseModel):
             limit=config.context_length,
             long_prompts=settings.get("long_prompts", "refuse"),
         )
-        return ModelFacts(str(settings["path"]), config.family, weight_hash(place), spec.to_dict() if spec else {})
+        described = spec.to_dict() if spec else {}
+        if likelihood is not None:
+            described = LikelihoodTask.build(likelihood).describe(config, str(decoding.get("dtype", "float32")))
+        return ModelFacts(str(settings["path"]), config.family, weight_hash(place), described)
 
     def generate(
         self,
@@ -172,6 +185,11 @@ class DiffusionModel(BaseModel):
         if stopped:
             stats["stop"] = "stop_text"
         return GenText(text, {**stats, "prompt": prompt.text, "cut_tokens": prompt.cut_tokens})
+
+
+def _is_empty(decoding: Mapping[str, Any]) -> bool:
+    """Whether decode settings say nothing about decoding (a dtype concerns the network)."""
+    return not set(decoding) - {"dtype"}
 
 
 def _load(place: Path, dtype: str, device: str, attn_backend: str) -> Any:

@@ -53,15 +53,19 @@ class Codec:
             "prompt and response are longer than the context",
             seen=f"{len(ids)} prompt tokens + gen_length {gen_length}",
             allowed=f"{self.limit} tokens",
-            remedy="use fewer examples or a shorter gen_length; max_seq_len in the model config lowers the limit further",
+            remedy="use fewer examples or a shorter gen_length (max_seq_len can lower this limit, not raise it)",
         )
 
-    def ids_of(self, text: str) -> list[int]:
-        """Return the ids of a rendered prompt; BOS stands in front once where the family wants it."""
+    def ids_of(self, text: str, *, templated: bool | None = None) -> list[int]:
+        """Return the ids of a rendered prompt; BOS stands in front once where the family wants it.
+
+        ``templated`` says whether ``text`` came through the chat template; None: it did if the wrapper is a chat one.
+        """
+        chat = self.chat if templated is None else templated
         bos = self.tokenizer.bos_token
-        special = not (self.chat and (self.family.template_has_bos or (bos and text.startswith(bos))))
+        special = not (chat and (self.family.template_has_bos or (bos and text.startswith(bos))))
         ids: list[int] = self.tokenizer(text, add_special_tokens=special)["input_ids"]
-        if not self.chat and self.family.prompt_bos and ids[:1] != [self.config.bos_id]:
+        if not chat and self.family.prompt_bos and ids[:1] != [self.config.bos_id]:
             ids = [self.config.bos_id, *ids]
         return ids
 

@@ -38,7 +38,6 @@ from dare_eval.runtime.sidecars import write_sidecar
 from dare_eval.runtime.upstream_score import Upstream, number_of, verdicts
 from dare_eval.scoring import Score, score
 
-
 WAITING = ("code",)
 """Kinds whose scorer waits for processes of its own: several items at a time."""
 

@@ -36,8 +36,10 @@ def prediction_settings(
     """Return everything that decides the predictions of one model on one data set, JSON-ready."""
     infer_cfg = plain(dataset_cfg["infer_cfg"])
     infer_cfg.get("inferencer", {}).pop("batch_size", None)
+    model = plain({key: value for key, value in model_cfg.items() if key not in _NOT_MODEL})
+    (model.get("likelihood") or {}).pop("batch_size", None)
     return {
-        "model": plain({key: value for key, value in model_cfg.items() if key not in _NOT_MODEL}),
+        "model": model,
         "weights": facts.weight_hash,
         "decoding": facts.decode_spec,
         "dataset": plain({key: value for key, value in dataset_cfg.items() if key not in _NOT_DATASET}),

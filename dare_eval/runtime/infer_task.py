@@ -1,6 +1,6 @@
 """``DiffusionInferTask``: upstream's inference task with our inferencer swapped in and failures written down.
 
-The data set's config names upstream's ``GenInferencer``; it is replaced when the inferencer is built, so the config
+The data set's config names upstream's inferencer; it is replaced when it is built (``runtime.swapping``), so the config
 and its prompt hash stay untouched. A data set that fails does not stop the others of the task.
 
     python -m dare_eval.runtime.infer_task PARAMS.py      (what a runner calls for models with several processes)
@@ -18,16 +18,15 @@ from opencompass.tasks import OpenICLInferTask
 from opencompass.utils import build_model_from_cfg, dataset_abbr_from_cfg, model_abbr_from_cfg
 
 from dare_eval.errors import DareError
-from dare_eval.inferencers.gen import DiffusionGenInferencer, ItemContext
-from dare_eval.runtime.binding import bound_decoding
+from dare_eval.inferencers.item_loop import ItemContext
+from dare_eval.runtime.binding import bind_loaded
 from dare_eval.runtime.built import build, rows_of
 from dare_eval.runtime.data_paths import share_data_root
 from dare_eval.runtime.failures import failure_from, record_failure
 from dare_eval.runtime.manifests import note_device
 from dare_eval.runtime.plan import Pair, plan_pair
 from dare_eval.runtime.sidecars import write_sidecar
-
-SWAPPED = ("GenInferencer", "DiffusionGenInferencer")
+from dare_eval.runtime.swapping import swapped
 
 
 class DiffusionInferTask(OpenICLInferTask):
@@ -78,9 +77,8 @@ class DiffusionInferTask(OpenICLInferTask):
         try:
             self.dataset = build(self.dataset_cfg)
             pair, context = self._context()
-            if "preset" in (self.model_cfg.get("decoding") or {}):
-                self.model.use_decoding(bound_decoding(self.model_cfg, self.dataset_cfg))
-            self.infer_cfg = _swapped(self.dataset_cfg["infer_cfg"], context)
+            bind_loaded(self.model, self.model_cfg, self.dataset_cfg)
+            self.infer_cfg = swapped(self.dataset_cfg, self.model, context)
             self.sub_cfg = {"models": [self.model_cfg], "datasets": [[self.dataset_cfg]]}
             self._inference()
             if self.is_main_process():
@@ -139,17 +137,6 @@ def _whole(part_cfg: Any, place: Any) -> Any:
     if place.get("test_range") is not None:
         whole["reader_cfg"]["test_range"] = place["test_range"]
     return whole
-
-
-def _swapped(infer_cfg: Any, context: ItemContext) -> Any:
-    """Return ``infer_cfg`` with our inferencer in the place of upstream's generation inferencer."""
-    swapped = copy.deepcopy(infer_cfg)
-    kind = swapped["inferencer"]["type"]
-    name = kind.rpartition(".")[2] if isinstance(kind, str) else kind.__name__
-    if name in SWAPPED:
-        swapped["inferencer"]["type"] = DiffusionGenInferencer
-        swapped["inferencer"]["context"] = context
-    return swapped
 
 
 def main() -> None:

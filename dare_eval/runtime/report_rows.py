@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from dare_eval.errors import DataError
+from dare_eval.evaluators.lead import lead_notes
 from dare_eval.evaluators.planning import malformed, planning_notes, planning_values
 from dare_eval.records.item_files import read_items
 from dare_eval.records.items import ItemRecord
@@ -72,7 +73,7 @@ def pair_report(work_dir: Path, model: str, dataset: str) -> PairReport:
         failure=failure_of(work_dir, model, dataset),
         upstream=notes.get("upstream") or {"status": "not run", "metric": "", "value": None},
         malformed=malformed(scored),
-        notes=planning_notes(kind, records),
+        notes=planning_notes(kind, records) + lead_notes(records),
         has_result=result.exists(),
     )
 

@@ -1,0 +1,89 @@
+"""``LikelihoodModel``: what makes a native wrapper score text as well as generate it.
+
+Prompts of turns go through the chat template with the last turn left open; a prompt that is one text is scored as
+it is, by chat wrappers too, since nothing in it says where a turn would begin. ``get_ppl`` and ``get_loglikelihood``
+are what upstream's inferencers call; ours use :meth:`LikelihoodModel.log_likelihoods`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dare_eval.decoding.likelihood.options import ElboResult
+from dare_eval.errors import DataError
+from dare_eval.inferencers.likelihood import LikelihoodTask
+from dare_eval.inferencers.options import Pair, split_after
+from dare_eval.models.texts import messages
+from dare_eval.models.tokens import Codec
+
+
+class LikelihoodModel:
+    """Mixin of ``DiffusionModel``; ``likelihood_task`` holds the settings in force."""
+
+    estimates_likelihood: ClassVar[bool] = True
+    likelihood_task: LikelihoodTask
+    codec: Codec
+    network: Any
+
+    def use_likelihood(self, settings: Mapping[str, Any]) -> None:
+        """Score with other settings from now on (the infer task sets those of each data set)."""
+        self.likelihood_task = LikelihoodTask.build(settings)
+
+    def open_text(self, prompt: Any) -> str:
+        """Return a parsed prompt as text; the last turn of a conversation is left open."""
+        if isinstance(prompt, str):
+            return prompt
+        text: str = self.codec.tokenizer.apply_chat_template(
+            messages(prompt), tokenize=False, continue_final_message=True
+        )
+        return text
+
+    def open_ids(self, prompt: Any) -> list[int]:
+        """Return the ids of :meth:`open_text`."""
+        return self.codec.ids_of(self.open_text(prompt), templated=not isinstance(prompt, str))
+
+    def log_likelihoods(self, pairs: Sequence[Pair], groups: Sequence[str] | None = None) -> list[ElboResult]:
+        """Return the estimate for each (context, continuation); pairs of one group share their random numbers.
+
+        Raises ``DataError`` when a pair is longer than the context.
+        """
+        from dare_eval.decoding.likelihood import elbo
+
+        longest = max((len(context) + len(rest) for context, rest in pairs), default=0)
+        if longest > self.codec.limit:
+            raise DataError(
+                "prompt and option are longer than the context",
+                seen=f"{longest} tokens",
+                allowed=f"{self.codec.limit} tokens",
+                remedy="use fewer examples",
+            )
+        return elbo(self.network, pairs, self.likelihood_task.options, groups=groups)
+
+    def get_ppl(self, inputs: Sequence[Any], mask_length: Sequence[int] | None = None) -> NDArray[np.float64]:
+        """Return the mean negative log-likelihood per token [B] of each text; lower is better.
+
+        The first ``mask_length[i]`` tokens of a text are its context; without it the first token alone is.
+        """
+        given = mask_length if mask_length is not None else [1] * len(inputs)
+        pairs = [(ids[:start], ids[start:]) for ids, start in zip(map(self.open_ids, inputs), given, strict=True)]
+        found = self.log_likelihoods(pairs)
+        return np.array([-one.loglik / max(1, one.n_tokens) for one in found], dtype=np.float64)
+
+    def get_loglikelihood(self, inputs: Sequence[Any], conts: Sequence[str]) -> NDArray[np.float64]:
+        """Return the log-likelihood [B] of each continuation at the end of its text; higher is better."""
+        pairs = [self.pair_before(text, cont) for text, cont in zip(inputs, conts, strict=True)]
+        return np.array([one.loglik for one in self.log_likelihoods(pairs)], dtype=np.float64)
+
+    def pair_before(self, prompt: Any, cont: str) -> Pair:
+        """Return ``prompt`` split before the last place where ``cont`` stands; spaces there belong to the latter."""
+        text = self.open_text(prompt)
+        place = text.rfind(cont)
+        if place < 0:
+            raise DataError("the continuation does not stand in the prompt", seen=f"{cont!r} in {text[-80:]!r}")
+        templated = not isinstance(prompt, str)
+        context = self.codec.ids_of(text[:place].rstrip(" "), templated=templated)
+        return split_after(context, self.codec.ids_of(text, templated=templated))
