@@ -47,7 +47,24 @@ class MoEConfig:
     """Width of the expert that every token passes, added unweighted."""
     groups: int = 1
     top_groups: int = 1
+    """Groups that stay open to a token; the experts are chosen inside them."""
     scale: float = 1.0
+
+    def __post_init__(self) -> None:
+        """Refuse a routing that cannot be carried out."""
+        if self.experts % self.groups:
+            raise DataError(
+                "the experts do not divide into the routing groups",
+                seen=f"{self.experts} experts, n_group = {self.groups}",
+                allowed="num_experts a multiple of n_group",
+            )
+        reachable = self.experts // self.groups * self.top_groups
+        if not 1 <= self.top_groups <= self.groups or not 1 <= self.top_k <= reachable:
+            raise DataError(
+                "a token would need more experts than routing leaves open",
+                seen=f"num_experts_per_tok = {self.top_k}, topk_group = {self.top_groups} of {self.groups} groups",
+                allowed=f"1 .. {max(reachable, 0)} experts per token, topk_group from 1 to n_group",
+            )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -39,13 +39,6 @@ class Branch(nn.Module):
             module = module._modules[name]  # type: ignore[assignment]
         return module
 
-    def has(self, path: str) -> bool:
-        """Say whether something is placed at ``path``."""
-        module: nn.Module | None = self
-        for name in path.split("."):
-            module = module._modules.get(name) if module is not None else None
-        return module is not None
-
 
 class Linear(nn.Linear):
     """``nn.Linear`` that leaves its weights uninitialised; they are read or drawn right after."""

@@ -23,6 +23,8 @@ from dare_eval.networks.quant import prepare, quantise
 from dare_eval.networks.safetensors_io import Entry, list_tensors, read_tensors, same_content
 
 DTYPES = ("auto", "float32", "bfloat16", "float16", "float64")
+# Kept in the type it is stored in: a rounded bias changes which experts are chosen.
+ROUTING_BIAS = "expert_bias"
 # Rotary tables in old checkpoints are ignored: they are computed.
 IGNORED = re.compile(r"rotary_emb\.(inv_freq|cos_cached|sin_cached)$")
 
@@ -43,7 +45,8 @@ def build_network(
     with torch.device("meta"):
         network = DiffusionNetwork(resolved, attn_backend=attn_backend)
     for key, tensor in network.state_dict().items():
-        _assign(network, key, _initial(key, tensor, resolved.init_std, generator).to(dtype))
+        value = _initial(key, tensor, resolved.init_std, generator)
+        _assign(network, key, value if key.endswith(ROUTING_BIAS) else value.to(dtype))
     return network
 
 
@@ -112,8 +115,8 @@ def _fill(
 
 
 def _kept_dtype(key: str, entry: Entry, dtype: str) -> torch.dtype:
-    """Return the type a tensor is kept in; routing biases keep their stored one, a rounded bias changes the choice."""
-    return entry.dtype if dtype == "auto" or key.endswith("expert_bias") else getattr(torch, dtype)
+    """Return the type a tensor is kept in."""
+    return entry.dtype if dtype == "auto" or key.endswith(ROUTING_BIAS) else getattr(torch, dtype)
 
 
 def match_keys(network: DiffusionNetwork, entries: dict[str, Entry]) -> dict[str, Entry]:

@@ -6,15 +6,15 @@ weights never exist together. A quantised network can be evaluated and adapted (
 
 from __future__ import annotations
 
-import importlib
 from typing import Any
 
 import torch
 from torch import Tensor
 
-from dare_eval.errors import SetupError, unknown
+from dare_eval.errors import unknown
 from dare_eval.networks.layers import Linear
 from dare_eval.networks.network import DiffusionNetwork
+from dare_eval.networks.optional import optional
 
 MODES = ("4bit",)
 
@@ -26,7 +26,7 @@ def prepare(network: DiffusionNetwork, mode: str, dtype: str) -> set[str]:
     """
     if mode not in MODES:
         raise unknown("quantisation", mode, MODES)
-    bitsandbytes = _import()
+    bitsandbytes = optional("bitsandbytes", purpose="4-bit loading", extra="quant")
     compute = torch.bfloat16 if dtype == "auto" else getattr(torch, dtype)
     keys: set[str] = set()
     prefix, router = network.config.names.layers, network.config.names.router
@@ -49,16 +49,7 @@ def prepare(network: DiffusionNetwork, mode: str, dtype: str) -> set[str]:
 
 def quantise(weight: Tensor, device: torch.device) -> Any:
     """Return ``weight`` as an NF4 parameter on ``device``; bitsandbytes quantises on the move."""
-    parameter = _import().nn.Params4bit(weight.contiguous(), requires_grad=False, quant_type="nf4")
+    parameter = optional("bitsandbytes", purpose="4-bit loading", extra="quant").nn.Params4bit(
+        weight.contiguous(), requires_grad=False, quant_type="nf4"
+    )
     return parameter.to(device)
-
-
-def _import() -> Any:
-    try:
-        return importlib.import_module("bitsandbytes")
-    except ImportError as error:
-        raise SetupError(
-            "4-bit loading needs the package bitsandbytes",
-            seen=str(error),
-            remedy="pip install 'dare[quant]'",
-        ) from error

@@ -7,6 +7,7 @@ saved over the folder it was opened from. Tokenizer files are copied on request.
 from __future__ import annotations
 
 import json
+import re
 import shutil
 from pathlib import Path
 from typing import Any
@@ -17,6 +18,7 @@ from dare_eval.errors import DataError, UsageError
 from dare_eval.networks.network import DiffusionNetwork
 from dare_eval.networks.safetensors_io import INDEX
 
+OURS = re.compile(r"model(-\d{5}-of-\d{5})?\.safetensors")
 COMPANIONS = (
     "tokenizer.json",
     "tokenizer_config.json",
@@ -76,7 +78,8 @@ def _write_shards(state: dict[str, Tensor], folder: Path, limit: int) -> None:
     plan = split_torch_state_dict_into_shards(state, max_shard_size=limit)
     for name, keys in plan.filename_to_tensors.items():
         _write_tensors({key: state[key] for key in keys}, folder / name)
-    stale = {path.name for path in folder.glob("model*.safetensors")} - set(plan.filename_to_tensors)
+    written = [path.name for path in folder.glob("*.safetensors") if OURS.fullmatch(path.name)]
+    stale = set(written) - set(plan.filename_to_tensors)
     if plan.is_sharded:
         index = {"metadata": plan.metadata, "weight_map": plan.tensor_to_filename}
         _write_text(folder / INDEX, json.dumps(index, indent=2) + "\n")

@@ -126,7 +126,10 @@ def variations(draw: st.DrawFn) -> dict[str, Any]:
             "attention_bias": draw(st.booleans()),
         }
     if family == "llada2":
-        raw |= {"num_experts_per_tok": draw(st.integers(1, 2)), "topk_group": draw(st.integers(1, 4))}
+        groups = draw(st.sampled_from([1, 2, 4]))
+        open_groups = draw(st.integers(1, groups))
+        raw |= {"n_group": groups, "topk_group": open_groups, "num_experts": 8}
+        raw |= {"num_experts_per_tok": draw(st.integers(1, 8 // groups * open_groups))}
         raw |= {
             "partial_rotary_factor": draw(st.sampled_from([0.5, 1.0])),
             "num_shared_experts": draw(st.integers(0, 2)),

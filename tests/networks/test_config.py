@@ -176,6 +176,20 @@ def test_moe_layers_follow_the_config():
     assert make_config(SDAR_MOE | {"decoder_sparse_step": 2}).moe.sparse_layers == (False, True)
 
 
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        ({"n_group": 3}, "8 experts, n_group = 3"),
+        ({"topk_group": 1, "num_experts_per_tok": 3}, "1 .. 2 experts"),
+        ({"topk_group": 5}, "topk_group from 1 to n_group"),
+        ({"num_experts_per_tok": 9, "topk_group": 4}, "num_experts_per_tok = 9"),
+    ],
+)
+def test_a_routing_that_cannot_be_carried_out_is_refused(change, words):
+    with pytest.raises(DataError, match=words):
+        make_config(LLADA2 | change)
+
+
 def test_a_model_is_found_by_folder_variable_or_not_at_all(tmp_path, monkeypatch):
     save_network(network_of(LLADA), tmp_path / "here")
     assert resolve_model_path(str(tmp_path / "here")) == tmp_path / "here"

@@ -7,21 +7,20 @@ padding leaves it; anything else goes through the packed kernel. It has no backw
 
 from __future__ import annotations
 
-import importlib
 from typing import Any
 
 import torch
 from torch import Tensor
 
-from dare_eval.errors import SetupError
 from dare_eval.networks.attention.masks import AttentionMask
 from dare_eval.networks.attention.plan import Attend, Call, bidirectional_rule
 from dare_eval.networks.attention.varlen import pack, unpack
+from dare_eval.networks.optional import optional
 
 
 def plan(call: Call) -> Attend:
     """Return attention by flash-attn; raises ``SetupError`` without the package, ``UsageError`` for other masks."""
-    flash = _import()
+    flash = optional("flash_attn", purpose="attention backend 'flash_attention_2'", extra="flash")
     rule = bidirectional_rule(call, "flash_attention_2")
     spans = _spans(call, rule) if call.cached else None
     return _packed(call, rule, flash) if spans is None else _cached(spans, flash)
@@ -78,14 +77,3 @@ def _spans(call: Call, rule: AttentionMask) -> tuple[Tensor, Tensor] | None:
     if not bool((keep_BS.sum(dim=1) == end_B - first_B).all()):
         return None
     return first_B.to(torch.int32), end_B.to(torch.int32)
-
-
-def _import() -> Any:
-    try:
-        return importlib.import_module("flash_attn")
-    except ImportError as error:
-        raise SetupError(
-            "attention backend 'flash_attention_2' needs the package flash-attn and a CUDA GPU",
-            seen=str(error),
-            remedy="pip install 'dare[flash]', or attn_backend='auto'",
-        ) from error
