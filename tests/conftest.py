@@ -37,3 +37,21 @@ def cli(tmp_path):
         return subprocess.run(command, cwd=cwd, env=full, capture_output=True, text=True, timeout=timeout, check=False)
 
     return run
+
+
+@pytest.fixture(scope="session")
+def server():
+    """One process that has imported OpenCompass; tests that use it belong to the xdist group ``opencompass``."""
+    from tests.runtime.harness import Server
+
+    started = Server()
+    yield started
+    started.close()
+
+
+@pytest.fixture
+def workplace(server, tmp_path):
+    """A folder in which real ``opencompass`` and ``dare-eval`` command lines run, forked from ``server``."""
+    from tests.runtime.harness import Workplace
+
+    return Workplace(server, tmp_path)
