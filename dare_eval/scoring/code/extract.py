@@ -61,12 +61,18 @@ def extract(response: str, prompt: str, entry_points: Sequence[str], *, mode: st
 def _choose(text: str, given: PromptCode, names: Sequence[str], mode: str, reader: Reader) -> _Draft | None:
     pieces = [*fenced(text, reader), *marked(text)]
     bare = Piece(before_fence(text), "bare_text")
-    if mode == "completion" or (mode == "auto" and text.lstrip("\n")[:1] in (" ", "\t")):
-        draft = _continuation(bare, given, names, reader)
-        if draft is not None:
-            return draft
-    own = [(pieces, _whole), (pieces, _repaired), ([bare], _whole), ([bare], _repaired)]
-    for candidates, trial in [*own, ([*pieces, bare], _continued(given))]:
+    trials: list[tuple[list[Piece], _Trial]] = [
+        (pieces, _whole),
+        (pieces, _repaired),
+        ([bare], _whole),
+        ([bare], _repaired),
+        ([*pieces, bare], _continued(given)),
+    ]
+    if mode == "completion":
+        trials.insert(0, ([bare], _continued(given)))
+    elif mode == "auto" and text.lstrip("\n")[:1] in (" ", "\t"):
+        trials.insert(1, ([bare], _continued(given)))
+    for candidates, trial in trials:
         for piece in reversed(candidates):
             draft = trial(piece, names, reader)
             if draft is not None:

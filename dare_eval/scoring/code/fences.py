@@ -14,8 +14,8 @@ from dare_eval.scoring.code.source import Reader
 
 _MAX_PIECES = 40
 _MAX_CLOSERS = 6
-_FENCE = re.compile(r"[ \t>]*(?:`{3,}|~{3,})[ \t]*(?P<info>[^`]*)$")
-_TRAILING = re.compile(r"(?P<before>.*\S)[ \t]*`{3,}(?P<tag>[A-Za-z0-9+]*)[ \t]*$")
+_FENCE = re.compile(r"[ \t]*(?:`{3,}|~{3,})[ \t]*(?P<info>[^`]*)$")
+_TRAILING = re.compile(r"(?P<before>.*[^\s`])[ \t]*`{3,}(?P<tag>[A-Za-z0-9+]*)[ \t]*$")
 _ONE_LINE = re.compile(r"```(?:python3?|py)?[ \t]*([^`\n]+?)[ \t]*```")
 _TAG = re.compile(r"[A-Za-z][\w+#.-]*$")
 _BEGIN, _DONE = re.compile(r"[ \t]*\[BEGIN\][ \t]*$"), re.compile(r"[ \t]*\[DONE\][ \t]*$")

@@ -48,8 +48,10 @@ class HttpSandbox:
         for attempt in range(_TRIES):
             try:
                 with urllib.request.urlopen(request, timeout=seconds) as response:
-                    answer: dict[str, Any] = json.load(response)
+                    answer = json.load(response)
+                if isinstance(answer, dict):
                     return answer
+                reason = "the answer is no JSON object"
             except urllib.error.HTTPError as error:
                 said = error.read(2000).decode("utf-8", "replace")
                 if error.code < 500:

@@ -8,9 +8,11 @@ It is no public service: with ``DARE_SANDBOX_TOKEN`` set it asks for that bearer
 from __future__ import annotations
 
 import argparse
+import contextlib
 import hmac
 import json
 import os
+import sys
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
@@ -94,7 +96,10 @@ def main() -> None:
     options = parser.parse_args()
     pool = SandboxPool(workers=options.workers)
     with pool, SandboxServer((options.host, options.port), pool, token=os.environ.get(TOKEN_VARIABLE, "")) as server:
-        server.serve_forever()
+        sys.stdout.write(f"serving http://{options.host}:{server.server_port}\n")
+        sys.stdout.flush()
+        with contextlib.suppress(KeyboardInterrupt):
+            server.serve_forever()
 
 
 if __name__ == "__main__":

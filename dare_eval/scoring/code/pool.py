@@ -45,6 +45,7 @@ class SandboxPool:
     def _reset(self) -> None:
         self._changed = threading.Condition()
         self._idle: list[Worker] = []
+        self._all: set[Worker] = set()
         self._running = 0
         self._private: bool | None = None
 
@@ -77,10 +78,12 @@ class SandboxPool:
             if self._idle:
                 return self._idle.pop()
         try:
-            return self._start()
+            worker = self._start()
         except BaseException:
             self._release()
             raise
+        self._all.add(worker)
+        return worker
 
     def _give(self, worker: Worker) -> None:
         with self._changed:
@@ -88,6 +91,7 @@ class SandboxPool:
         self._release()
 
     def _drop(self, worker: Worker) -> None:
+        self._all.discard(worker)
         worker.close()
         self._release()
 
@@ -108,6 +112,7 @@ class SandboxPool:
         with self._changed:
             idle, self._idle = self._idle, []
         for worker in idle:
+            self._all.discard(worker)
             worker.close()
 
     def __enter__(self) -> SandboxPool:
@@ -120,7 +125,7 @@ class SandboxPool:
 
     def after_fork(self) -> None:
         """Forget the parent's workers; called in a forked child."""
-        for worker in self._idle:
+        for worker in self._all:
             worker.forget()
         self._reset()
 

@@ -82,7 +82,7 @@ def _run(found: Extracted, code: str, checks: Checks, limits: Limits, sandbox: S
         reason=reason,
         trace=verdict.trace,
         output=verdict.output[:_STORED_CHARS],
-        tests_passed=verdict.tests_passed if len(programs) == 1 and not checks.stdin else passed,
+        tests_passed=passed if checks.stdin or checks.function else verdict.tests_passed,
         n_tests=len(checks.stdin or checks.tests),
         wall_s=round(wall_s, 4),
         isolation=verdict.isolation,

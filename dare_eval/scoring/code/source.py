@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import ast
 import itertools
+import os
 import re
 import textwrap
 import threading
@@ -22,6 +23,15 @@ DEFINITIONS = (
 )  # fmt: skip
 """Statements that a module may keep without doing anything when loaded."""
 _warnings_lock = threading.Lock()
+
+
+def _fresh_lock() -> None:
+    """Replace a lock that another thread may have held when this process was forked."""
+    global _warnings_lock
+    _warnings_lock = threading.Lock()
+
+
+os.register_at_fork(after_in_child=_fresh_lock)
 
 
 class Reader:
@@ -70,7 +80,9 @@ def _parse(text: str) -> ast.Module | SyntaxError | None:
     try:
         with _warnings_lock, warnings.catch_warnings():
             warnings.simplefilter("ignore")  # "invalid escape sequence" and its like are no business of the log
-            return ast.parse(text)
+            tree = ast.parse(text)
+            compile(tree, "<reply>", "exec", dont_inherit=True)  # "return" outside a function parses, and only parses
+            return tree
     except SyntaxError as error:
         return error
     except (ValueError, RecursionError, MemoryError, OverflowError):

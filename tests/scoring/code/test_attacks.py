@@ -56,7 +56,7 @@ class Listener:
             except OSError:
                 return
             self.reached += 1
-            peer.sendall(str(os.environ.get("never", 1)).encode())
+            peer.sendall(b"1")
             peer.close()
 
 
@@ -71,18 +71,18 @@ def listener():
         one.close()
 
 
-def run(worker: Worker, listener: Listener, code: str) -> Verdict:
+def run(worker: Worker, listener: Listener, code: str, limits: Limits = LIMITS) -> Verdict:
     filled = {"TOKEN": TOKEN, "PORT": listener.port, "SOCKET": listener.name, "PROJECT": PROJECT, "PARENT": os.getpid()}
     for name, value in filled.items():
         code = code.replace("{" + name + "}", str(value))
     secret = secrets.randbelow(10**12) + 10**9
     tests = (f"SECRET_{TOKEN} = {secret}\nassert f(1) == SECRET_{TOKEN}",)
-    return worker.run(Program(code=code, tests=tests, entry_points=("f",)), LIMITS)
+    return worker.run(Program(code=code, tests=tests, entry_points=("f",)), limits)
 
 
 def below(worker: Worker) -> list[psutil.Process]:
     """Return the processes below the fork server itself (``unshare`` and the zygote are it)."""
-    return [p for p in psutil.Process(worker.pid).children(recursive=True)][1:]
+    return psutil.Process(worker.pid).children(recursive=True)[1:]
 
 
 @pytest.mark.parametrize(
@@ -107,17 +107,34 @@ def test_hostile_program(worker, listener, group, name, code):
     assert worker.run(GOOD, Limits()).status == "passed", "the worker is of no use after the attack"
 
 
-def test_expected_status_of_the_clear_cases(worker, listener):
-    wanted = {
-        "sleep": "timeout", "loop in C": "timeout", "ignores every signal": "timeout", "one big block": "memory",
-        "a growing list": "memory", "memory in many children": "memory", "sys.exit(0)": "exited", "os._exit(0)": "exited",
-        "sys.exit(0) in the call": "exited", "fork bomb that ignores failures": "failed",
-        "segmentation fault": "error:SIGSEGV", "equal to everything": "failed", "KeyboardInterrupt": "error:KeyboardInterrupt",
-        "a huge file": "error:OSError", "runs a shell": "error:FileNotFoundError", "connects to the machine": "error:OSError",
-        "an answer that holds itself": "error:RecursionError", "benchmark packages": "error:ModuleNotFoundError",
-    }  # fmt: skip
+STATUS = {
+    "one big block": "memory",
+    "a growing list": "memory",
+    "memory files": "error:PermissionError",
+    "sys.exit(0)": "exited",
+    "os._exit(0)": "exited",
+    "sys.exit(0) in the call": "exited",
+    "fork bomb that ignores failures": "failed",
+    "segmentation fault": "error:SIGSEGV",
+    "equal to everything": "failed",
+    "KeyboardInterrupt": "error:KeyboardInterrupt",
+    "a huge file": "error:OSError",
+    "runs a shell": "error:FileNotFoundError",
+    "connects to the machine": "error:OSError",
+    "strange messages": "exited",
+    "an answer that holds itself": "error:RecursionError",
+    "benchmark packages": "error:ModuleNotFoundError",
+}
+TIGHT_STATUS = {"sleep": "timeout", "loop in C": "timeout", "ignores every signal": "timeout"}
+
+
+def test_the_status_says_what_happened(worker, listener):
     codes = {name: code for _, name, code in ALL}
-    assert {name: run(worker, listener, codes[name]).status for name in wanted} == wanted
+    roomy = Limits(wall_s=20.0, processes=16, memory_mib=300, total_memory_mib=1500)
+    assert {name: run(worker, listener, codes[name], roomy).status for name in STATUS} == STATUS
+    assert {name: run(worker, listener, codes[name]).status for name in TIGHT_STATUS} == TIGHT_STATUS
+    patient = Limits(wall_s=20.0, processes=16, memory_mib=300, total_memory_mib=400)
+    assert run(worker, listener, codes["memory in many children"], patient).status == "memory"
 
 
 def test_the_attacks_are_attacks():

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import atexit
 import builtins
+import contextlib
 import importlib
 import io
 import linecache
@@ -57,13 +58,11 @@ def _writer(descriptor: int) -> io.TextIOWrapper:
 
 def _answer(sock: socket.socket, pid: int, message: list[Any]) -> None:
     """Send ``message``, unless this is a child that the program forked."""
+    for stream in (sys.stdout, sys.stderr):
+        with contextlib.suppress(Exception):  # the program may have put anything in its place
+            stream.flush()
     if os.getpid() != pid:
         os._exit(0)
-    for stream in (sys.stdout, sys.stderr):
-        try:
-            stream.flush()
-        except Exception as error:  # the program may have put anything in its place
-            message = [*message, repr(type(error))] if len(message) > 9 else message
     frames.send(sock, message)
 
 

@@ -79,6 +79,7 @@ def start_program(job: dict[str, Any], setting: Setting, host: socket.socket) ->
     """Fork the program's process; returns its id, the socket to it and the reading end of its output."""
     ours, theirs = socket.socketpair()
     reader, writer = os.pipe()
+    home = os.open("/proc/self/ns/pid", os.O_RDONLY)
     if setting.private:
         linux.unshare(linux.NEW_PID | linux.NEW_MOUNT | linux.NEW_IPC)
     pid = os.fork()
@@ -88,8 +89,11 @@ def start_program(job: dict[str, Any], setting: Setting, host: socket.socket) ->
             _become_program(job, setting, theirs, writer)
         finally:
             os._exit(98)
+    if setting.private:
+        linux.enter_namespace(home, linux.NEW_PID)  # else the tests could start no thread
     theirs.close()
     os.close(writer)
+    os.close(home)
     return pid, ours, reader
 
 
@@ -138,9 +142,9 @@ def _verdict(program: Program, pid: int, tests: dict[str, Any]) -> Verdict:
             return Verdict("passed")
         seed_generators()
         names = _names(program, tests)
-        for done, source in enumerate(tests["tests"]):
-            exec(compile(source, f"<test {done + 1}>", "exec", dont_inherit=True), names)
-        done = len(tests["tests"])
+        for test in _compiled(tests["tests"]):
+            exec(test, names)
+            done += 1
         if program.dead:  # a bare except of the test caught it
             raise ProgramDied(program.dead)
         return Verdict("passed", tests_passed=done) if program.uses else Verdict("failed", "no test used the program")

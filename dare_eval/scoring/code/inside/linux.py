@@ -45,6 +45,11 @@ def unshare(flags: int) -> None:
     checked(libc.unshare(flags), "unshare")
 
 
+def enter_namespace(descriptor: int, kind: int) -> None:
+    """Let the process (for PIDs: its next children) live in the namespace behind ``descriptor``."""
+    checked(libc.setns(descriptor, kind), "setns")
+
+
 def mount(source: str, target: str, kind: str, flags: int, options: str = "") -> None:
     """Mount ``source`` on ``target``."""
     done = libc.mount(source.encode(), target.encode(), kind.encode(), ctypes.c_ulong(flags), options.encode())

@@ -122,9 +122,10 @@ class Program:
     def lookup(self, name: str) -> Any:
         """Return the program's global ``name``; raises ``KeyError`` when it has none."""
         found = self.ask("name", name)
-        self.uses -= 1  # looking is not using
         if found == []:
             raise KeyError(name)
+        if isinstance(found[0], Remote):
+            self.uses -= 1  # to look up a function is not to use it; to read a value is
         return found[0]
 
     def _read(self, reply: list[Any]) -> Any:
