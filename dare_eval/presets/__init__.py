@@ -1,7 +1,7 @@
 """Presets: which decode settings a model uses on a benchmark, where they come from, and the score reported there.
 
-One table (``table.yaml``) for all models; configs name a preset and repeat none of its values. Leaves out prompts and
-data. ``dare-eval ls presets`` prints the table.
+One table (``table.yaml``) for all models; configs name a preset and repeat none of its values. Likelihood tasks have
+settings of their own in the same table. Leaves out prompts and data. ``dare-eval ls presets`` prints the table.
 """
 
 from __future__ import annotations
@@ -17,11 +17,15 @@ from dare_eval.errors import UsageError, unknown
 # Benchmarks that share the settings of another one where a model has no row of their own.
 SAME_SETTINGS = {"math500": "math", "sanitized_mbpp": "mbpp", "humaneval_plus": "humaneval"}
 _ABOUT = ("score", "source")
+_UNPUBLISHED = "nobody published settings for this benchmark: the model's general ones"
 
 
 @dataclass(frozen=True, slots=True)
 class Preset:
-    """Settings of one model on one benchmark; ``score`` is the percent that ``source`` reports, if it does."""
+    """Settings of one model on one benchmark; ``score`` is the percent that ``source`` reports, if it does.
+
+    ``decoding`` are the keys of a ``DecodeSpec``, or of ``LikelihoodOptions`` for a likelihood task.
+    """
 
     model: str
     benchmark: str
@@ -61,10 +65,20 @@ def find(model: str, benchmark: str) -> Preset:
         source = f"{row.get('source', source)}; settings of {shared}"
         row["source"] = source
     if row is None:
-        row = {"source": "nobody published settings for this benchmark: the model's general ones"}
-    settings = {**about["defaults"], **about["other"], **row}
-    decoding = {key: value for key, value in settings.items() if key not in _ABOUT}
-    return Preset(model, benchmark, decoding, settings.get("source", source), settings.get("score"))
+        row = {"source": _UNPUBLISHED}
+    return _preset(model, benchmark, {**about["defaults"], **about["other"], **row}, source)
+
+
+def find_likelihood(model: str, benchmark: str | None) -> Preset:
+    """Return the likelihood settings of ``model`` on ``benchmark``; without any in the table, those of the library."""
+    about = entry(model).get("likelihood") or {"source": _UNPUBLISHED, "rows": {}}
+    row = about["rows"].get(benchmark) or {"source": f"{about['source']}; no row for this benchmark"}
+    return _preset(model, benchmark or "", {**about.get("defaults", {}), **row}, about["source"])
+
+
+def _preset(model: str, benchmark: str, settings: Mapping[str, Any], source: str) -> Preset:
+    chosen = {key: value for key, value in settings.items() if key not in _ABOUT}
+    return Preset(model, benchmark, chosen, settings.get("source", source), settings.get("score"))
 
 
 def rows(model: str) -> list[Preset]:
@@ -87,3 +101,13 @@ def bind(decoding: Mapping[str, Any], benchmark: str | None) -> dict[str, Any]:
             remedy="give decoding=dict(gen_length=..., block_length=..., ...) in the model config",
         )
     return {**find(model, benchmark).decoding, **given}
+
+
+def bind_likelihood(likelihood: Mapping[str, Any], preset: str | None, benchmark: str | None) -> dict[str, Any]:
+    """Return likelihood settings with those of a preset filled in; keys given win.
+
+    ``preset`` is the one the decode settings name, used when the likelihood settings name none.
+    """
+    given = dict(likelihood)
+    model = given.pop("preset", preset)
+    return given if model is None else {**find_likelihood(model, benchmark).decoding, **given}

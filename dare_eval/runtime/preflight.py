@@ -38,14 +38,14 @@ def check_config(cfg: Any) -> None:
 def _errors(cfg: Any) -> Iterator[DareError]:
     for path in sorted(set().union(*(dotted_types(cfg.get(part)) for part in PARTS))):
         yield from _error_of(lambda path=path: resolve("class", path))
-    with contextlib.redirect_stderr(io.StringIO()):  # progress bars of upstream's loaders
-        for dataset_cfg in cfg["datasets"]:
-            name = dataset_abbr_from_cfg(dataset_cfg)
+    for dataset_cfg in cfg["datasets"]:
+        name = dataset_abbr_from_cfg(dataset_cfg)
+        with contextlib.redirect_stderr(io.StringIO()):  # progress bars of upstream's loaders
             broken = list(_error_of(lambda one=dataset_cfg: build(one), f"data set '{name}': "))
-            yield from broken
-            for model_cfg in cfg["models"] if not broken else ():
-                about = f"model '{model_abbr_from_cfg(model_cfg)}': "
-                yield from _error_of(lambda one=model_cfg, on=dataset_cfg: plan_pair(one, on), about)
+        yield from broken
+        for model_cfg in cfg["models"] if not broken else ():
+            about = f"model '{model_abbr_from_cfg(model_cfg)}': "
+            yield from _error_of(lambda one=model_cfg, on=dataset_cfg: plan_pair(one, on), about)
 
 
 def _error_of(action: Any, about: str = "") -> Iterator[DareError]:

@@ -49,6 +49,7 @@ SCORERS = Registry(
         "countdown": "dare_eval.scoring.countdown:score_countdown",
         "sudoku": "dare_eval.scoring.sudoku:score_sudoku",
         "instruction": "dare_eval.scoring.instruction:score_instruction",
+        "label": "dare_eval.scoring.label:score_label",
         "list_ops": "dare_eval.scoring.list_ops:score_list_ops",
     },
 )
