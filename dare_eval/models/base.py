@@ -140,7 +140,7 @@ class DiffusionModel(LikelihoodModel, BaseModel):
         described = spec.to_dict() if spec else {}
         if likelihood is not None:
             described = LikelihoodTask.build(likelihood).describe(config, str(decoding.get("dtype", "float32")))
-        return ModelFacts(str(settings["path"]), config.family, weight_hash(place), described)
+        return ModelFacts(str(settings["path"]), config.family, weight_hash(place), described, str(place))
 
     def generate(
         self,

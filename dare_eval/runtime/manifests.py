@@ -16,6 +16,7 @@ from dare_eval.errors import DareError, DataError
 from dare_eval.evaluators.benchmarks import benchmark_of
 from dare_eval.evaluators.planning import GRADED
 from dare_eval.records.manifest import (
+    MANIFEST_NAME,
     DatasetEntry,
     ModelEntry,
     RunManifest,
@@ -82,9 +83,26 @@ def _models(combinations: Sequence[Any], planned: Sequence[tuple[Any, Any, Pair]
         known = entries[pair.model]
         specs = {**known.decode_specs, pair.dataset: pair.facts.decode_spec}
         entries[pair.model] = dataclasses.replace(
-            known, family=pair.facts.family, weight_hash=pair.facts.weight_hash, decode_specs=specs
+            known,
+            family=pair.facts.family,
+            weight_hash=pair.facts.weight_hash,
+            decode_specs=specs,
+            **_origin(pair.facts.folder),
         )
     return tuple(entries.values())
+
+
+def _origin(folder: str) -> dict[str, Any]:
+    """Return parent and algorithm out of the training manifest of a checkpoint, where it has one."""
+    if not folder or not (Path(folder) / MANIFEST_NAME).exists():
+        return {}
+    try:
+        trained = read_manifest(Path(folder)).models
+    except DataError:  # made by another version: nothing is known of it
+        return {}
+    if not trained:
+        return {}
+    return {name: getattr(trained[0], name) for name in ("parent", "parent_hash", "algorithm")}
 
 
 def _datasets(combinations: Sequence[Any]) -> tuple[DatasetEntry, ...]:

@@ -34,6 +34,8 @@ class ModelFacts:
     """SHA-256 of what decides the answers: weights and config, or the recordings."""
     decode_spec: dict[str, Any] = field(default_factory=dict)
     """``DecodeSpec.to_dict()``, or what is known of how recorded answers were made."""
+    folder: str = ""
+    """Checkpoint folder on this machine, where there is one; its manifest names parent and algorithm."""
 
 
 def settings_of(model_cfg: Mapping[str, Any]) -> dict[str, Any]:

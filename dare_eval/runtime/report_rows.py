@@ -15,6 +15,7 @@ from typing import Any
 from dare_eval.errors import DataError
 from dare_eval.evaluators.lead import lead_notes
 from dare_eval.evaluators.planning import malformed, planning_notes, planning_values
+from dare_eval.records.foreign import foreign_row
 from dare_eval.records.item_files import read_items
 from dare_eval.records.items import ItemRecord
 from dare_eval.records.manifest import RunManifest, read_manifest
@@ -60,7 +61,10 @@ def pair_report(work_dir: Path, model: str, dataset: str) -> PairReport:
         "decode_spec": (maker.decode_specs.get(dataset) or None) if maker else None,
     }
     kind = notes.get("kind") or ""
-    rows = [summarise(records, metric=notes.get("metric", "accuracy"), **common)]
+    if not records and result.exists() and not notes:  # scored by upstream's own task
+        rows = [foreign_row(work_dir, model, dataset)]
+    else:
+        rows = [summarise(records, metric=notes.get("metric", "accuracy"), **common)]
     scored = [record for record in records if is_scored(record)]
     for name, values in planning_values(kind, scored).items():
         graded = [dataclasses.replace(record, value=value) for record, value in zip(scored, values, strict=True)]
