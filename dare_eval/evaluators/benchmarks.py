@@ -1,13 +1,13 @@
 """Which benchmark an OpenCompass data set is, and which of our scorers reads its answers.
 
 Keyed by the data set class, since upstream's abbrs and config names vary while its loaders do not. A data set that
-is not listed is scored by its own evaluator only.
+is not listed is scored by its own evaluator only; one whose options are compared by likelihood, by the label chosen.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from dare_eval.evaluators import inputs
@@ -39,25 +39,61 @@ _BY_CLASS: dict[str, Benchmark] = {
     "CMMLUDataset": Benchmark("cmmlu", "choice", inputs=inputs.letters),
     "GPQADataset": Benchmark("gpqa", "choice", inputs=inputs.letters),
     "ARCDataset": Benchmark("arc_c", "choice"),
-    "MMLUProDataset": Benchmark("mmlu_pro"),
+    "MMLUProDataset": Benchmark("mmlu_pro", "choice", inputs=inputs.mmlu_pro),
     "BBHDataset": Benchmark("bbh"),
-    "IFEvalDataset": Benchmark("ifeval"),
+    "IFEvalDataset": Benchmark("ifeval", "instruction", "strict"),
     "HumanevalDataset": Benchmark("humaneval", "code", "pass@1", inputs.humaneval, whole=164),
+    "HumanEvalPlusDataset": Benchmark("humaneval_plus", "code", "pass@1", inputs.humaneval),
+    "LCBCodeGenerationDataset": Benchmark("livecodebench", "code", "pass@1", inputs.livecodebench),
     "MBPPDataset": Benchmark("mbpp", "code", "pass@1", inputs.mbpp),
     "SanitizedMBPPDataset": Benchmark("sanitized_mbpp", "code", "pass@1", inputs.mbpp),
     "SudokuDataset": Benchmark("sudoku", "sudoku", "exact"),
     "CountdownDataset": Benchmark("countdown", "countdown", "exact"),
 }
-_BY_PREFIX = {"hellaswag": "hellaswag", "winogrande": "winogrande", "gpqa": "gpqa", "lcb": "livecodebench"}
+_BY_PREFIX = {
+    "hellaswag": Benchmark("hellaswag", "choice", inputs=inputs.letters),
+    "winogrande": Benchmark("winogrande", "choice", inputs=inputs.winogrande),
+    "gpqa": Benchmark("gpqa", "choice", inputs=inputs.letters),
+    "lcb": Benchmark("livecodebench"),
+}
+_BY_PATH = {"aime2024": Benchmark("aime2024", "math"), "aime2025": Benchmark("aime2025", "math")}
+"""Data sets that upstream reads with a class for any file."""
+_LIKELIHOOD = ("PPLInferencer", "LLInferencer")
 
 
 def benchmark_of(dataset_cfg: Mapping[str, Any]) -> Benchmark | None:
     """Return the benchmark of a data set config, or None when it is not known."""
-    kind = dataset_cfg.get("type", "")
-    name = kind.rpartition(".")[2] if isinstance(kind, str) else kind.__name__
-    if name == "MATHDataset" and "500" in str(dataset_cfg.get("file_name", "")):
-        return Benchmark("math500", "math")
-    found = _BY_CLASS.get(name)
-    if found is None:
-        found = next((Benchmark(value) for key, value in _BY_PREFIX.items() if name.lower().startswith(key)), None)
+    found = _by_class(_class_name(dataset_cfg.get("type", "")), dataset_cfg)
+    if found is not None and is_likelihood(dataset_cfg):
+        return replace(found, kind="label", metric="accuracy", inputs=inputs.plain, whole=None)
     return found
+
+
+def inferencer_name(dataset_cfg: Mapping[str, Any]) -> str:
+    """Return the class name of the inferencer a data set config names; empty when it names none."""
+    return _class_name(dataset_cfg.get("infer_cfg", {}).get("inferencer", {}).get("type", ""))
+
+
+def is_likelihood(dataset_cfg: Mapping[str, Any]) -> bool:
+    """Whether the options of a data set are compared by likelihood instead of generated."""
+    return inferencer_name(dataset_cfg).removeprefix("Diffusion") in _LIKELIHOOD
+
+
+def _by_class(name: str, dataset_cfg: Mapping[str, Any]) -> Benchmark | None:
+    if name in ("MATHDataset", "CustomDataset") and "prm800k_500" in str(dataset_cfg.get("file_name", "")):
+        return Benchmark("math500", "math")
+    if name == "CustomDataset":
+        return _BY_PATH.get(str(dataset_cfg.get("path", "")).rpartition("/")[2])
+    if name == "HumanevalDataset" and _evaluator_name(dataset_cfg) == "HumanEvalPlusEvaluator":
+        return Benchmark("humaneval_plus")
+    if name in _BY_CLASS:
+        return _BY_CLASS[name]
+    return next((found for key, found in _BY_PREFIX.items() if name.lower().startswith(key)), None)
+
+
+def _evaluator_name(dataset_cfg: Mapping[str, Any]) -> str:
+    return _class_name(dataset_cfg.get("eval_cfg", {}).get("evaluator", {}).get("type", ""))
+
+
+def _class_name(kind: Any) -> str:
+    return kind.rpartition(".")[2] if isinstance(kind, str) else str(kind.__name__)

@@ -39,3 +39,18 @@ def letters(row: Row, reference: Any) -> Inputs:
     """Use the right letter; the options in columns A, B, ... are what a reply may repeat instead."""
     options = [str(row[name]) for name in "ABCDEFGHIJ" if row.get(name) not in (None, "")]
     return Inputs(reference, {"options": options} if len(options) > 1 else {})
+
+
+def winogrande(row: Row, reference: Any) -> Inputs:
+    """Use the right letter; the two fillers are what a reply may repeat instead."""
+    return Inputs(reference, {"options": [str(row["only_option1"]), str(row["only_option2"])]})
+
+
+def mmlu_pro(row: Row, reference: Any) -> Inputs:
+    """Use the right letter, whatever the config compares with; up to ten options, unused ones are named N/A."""
+    return Inputs(row["answer"], {"options": [str(option) for option in row["options"] if option != "N/A"]})
+
+
+def livecodebench(row: Row, reference: Any) -> Inputs:
+    """Use all input/output cases, public and private; the starter code is what a reply may continue."""
+    return Inputs(row["evaluation_sample"], {"prompt": str(row.get("starter_code") or "")})

@@ -7,22 +7,24 @@ Works under upstream's evaluation task too; under ours the scores also become it
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from opencompass.openicl.icl_evaluator import BaseEvaluator
 
 from dare_eval.errors import unknown
+from dare_eval.evaluators.inputs import Inputs
 from dare_eval.evaluators.planning import extra_scores, planning_values
-from dare_eval.scoring import Score, score
+from dare_eval.evaluators.scores import score_all
+from dare_eval.scoring import Score
 from dare_eval.scoring.base import SCORERS
 
 
 class ScoreEvaluator(BaseEvaluator):
     """Scores by ``kind``; ``metric`` names the share of correct items, ``context`` goes to the scorer as it is.
 
-    ``presets`` adds the score under other published rules to each item (Sudoku: ``d1_pad``). Raises ``UsageError``
-    for an unknown kind.
+    ``columns`` are columns of the row that go to the scorer beside it (an entry point, the prompt). ``presets`` adds
+    the score under other published rules to each item (Sudoku: ``d1_pad``). Raises ``UsageError`` for an unknown kind.
     """
 
     def __init__(
@@ -31,26 +33,30 @@ class ScoreEvaluator(BaseEvaluator):
         metric: str = "exact",
         context: Mapping[str, Any] | None = None,
         presets: Sequence[str] = (),
+        columns: Sequence[str] = (),
         pred_postprocessor: Any = None,
     ) -> None:
         super().__init__(pred_postprocessor)
         if kind not in SCORERS:
             raise unknown("scorer", kind, SCORERS.names())
         self.kind, self.metric = kind, metric
-        self.context, self.presets = dict(context or {}), tuple(presets)
+        self.context, self.presets, self.columns = dict(context or {}), tuple(presets), tuple(columns)
 
-    def score_items(self, responses: Sequence[str], references: Sequence[Any]) -> list[Score]:
-        """Return one score per item, the scores under ``presets`` in its detail."""
-        pairs = list(zip(responses, references, strict=True))
-        scores = [score(self.kind, response, reference, **self.context) for response, reference in pairs]
+    def score_items(
+        self, responses: Sequence[str], references: Sequence[Any], rows: Iterable[Mapping[str, Any]] | None = None
+    ) -> list[Score]:
+        """Return one score per item, the scores under ``presets`` in its detail; ``columns`` are read from ``rows``."""
+        beside = [{name: row[name] for name in self.columns} for row in rows or ()] or [{}] * len(references)
+        made = [Inputs(ref, {**self.context, **own}) for ref, own in zip(references, beside, strict=True)]
+        scores = score_all(self.kind, responses, made)
         return [
             extra_scores(self.kind, one, response, reference, self.presets)
-            for one, (response, reference) in zip(scores, pairs, strict=True)
+            for one, response, reference in zip(scores, responses, references, strict=True)
         ]
 
-    def score(self, predictions: Sequence[str], references: Sequence[Any]) -> dict[str, Any]:
+    def score(self, predictions: Sequence[str], references: Sequence[Any], test_set: Any = None) -> dict[str, Any]:
         """Return the metrics in percent and one detail per item, as OpenCompass expects them."""
-        return self.result(self.score_items(predictions, references), references)
+        return self.result(self.score_items(predictions, references, test_set), references)
 
     def result(self, scores: Sequence[Score], references: Sequence[Any]) -> dict[str, Any]:
         """Return what :meth:`score` returns, from scores already made."""

@@ -10,10 +10,8 @@ before either scorer. An evaluator that raises is a recorded failure; our own sc
 from __future__ import annotations
 
 import copy
-import os
 import sys
 from collections.abc import Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -25,6 +23,7 @@ from opencompass.utils import get_logger
 from dare_eval.errors import DareError, DataError, IncompleteError
 from dare_eval.evaluators.benchmarks import Benchmark, benchmark_of
 from dare_eval.evaluators.score import ScoreEvaluator
+from dare_eval.evaluators.scores import score_all
 from dare_eval.inferencers.item_store import load_items
 from dare_eval.records.item_files import write_items
 from dare_eval.records.items import ItemRecord
@@ -36,10 +35,7 @@ from dare_eval.runtime.plan import Pair, check_scorer, plan_pair, score_settings
 from dare_eval.runtime.predictions import load_all
 from dare_eval.runtime.sidecars import write_sidecar
 from dare_eval.runtime.upstream_score import Upstream, number_of, verdicts
-from dare_eval.scoring import Score, score
-
-WAITING = ("code",)
-"""Kinds whose scorer waits for processes of its own: several items at a time."""
+from dare_eval.scoring import Score
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,7 +120,7 @@ class DareEvalTask(OpenICLEvalTask):
     def _score_ours(self, pair: Pair, items: _Items, evaluator: type[ScoreEvaluator]) -> None:
         settings = {key: value for key, value in self.eval_cfg["evaluator"].items() if key != "type"}
         judge = evaluator(**settings)
-        scores = judge.score_items(items.responses, items.references)
+        scores = judge.score_items(items.responses, items.references, items.test)
         self._write_records(pair, items, scores)
         notes = {"kind": judge.kind, "metric": judge.metric, "upstream": Upstream("not run").to_dict()}
         self._write_result(pair, judge.result(scores, items.references), notes)
@@ -149,14 +145,7 @@ class DareEvalTask(OpenICLEvalTask):
         if benchmark.kind is None:
             return None
         made = [benchmark.inputs(row, reference) for row, reference in zip(items.test, items.references, strict=True)]
-
-        def one(place: int) -> Score:
-            return score(str(benchmark.kind), items.responses[place], made[place].reference, **made[place].context)
-
-        if benchmark.kind not in WAITING:
-            return [one(place) for place in range(len(made))]
-        with ThreadPoolExecutor(max_workers=os.cpu_count()) as threads:
-            return list(threads.map(one, range(len(made))))
+        return score_all(benchmark.kind, items.responses, made)
 
     def _upstream(self, items: _Items, benchmark: Benchmark) -> tuple[Upstream, dict[str, Any], list[Any]]:
         """Return upstream's number, its result and the answers it extracted; raises when its evaluator fails."""
