@@ -50,7 +50,7 @@ def _differences(found: Comparison) -> Table:
         "p",
         "p Holm",
         "won/lost",
-        "sees",
+        "detects",
         "verdict",
     ):
         table.add_column(name, justify="left" if name in ("benchmark", "metric", "verdict") else "right")

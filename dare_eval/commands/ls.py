@@ -22,7 +22,6 @@ def ls(
     from dare_eval.errors import unknown
     from dare_eval.panels import output_console
     from dare_eval.records.listing import checkpoint_lines, run_lines
-    from dare_eval.records.safe import one_line
     from dare_eval.records.store import Store
 
     if kind not in KINDS:
@@ -35,13 +34,16 @@ def ls(
     if not lines:
         output_console().print(f"no {kind} in the store; type: dare-eval index runs/")
         return
-    table = Table(*lines[0].keys())
+    shown = [name for name in lines[0] if name != "folder"]  # long; --json has it, and every command takes the name
+    table = Table(*shown, show_lines=True)
     for line in lines:
-        table.add_row(*[Text(one_line(_cell(value), 80)) for value in line.values()])
+        table.add_row(*[Text(_cell(line[name])) for name in shown])
     output_console().print(table)
 
 
 def _cell(value: Any) -> str:
+    from dare_eval.records.safe import one_line
+
     if isinstance(value, list):
-        return "; ".join(str(entry) for entry in value)
-    return "-" if value is None else str(value)
+        return "\n".join(one_line(entry, 120) for entry in value)
+    return "-" if value is None else one_line(value, 80)

@@ -43,13 +43,22 @@ def write_json(path: Path, value: Any) -> None:
 def read_json(path: Path, what: str) -> Any:
     """Return the JSON value in ``path``; raises ``DataError`` naming ``what`` when it is missing or damaged."""
     try:
-        return json.loads(path.read_bytes())
+        return parse_json(path.read_bytes())
     except FileNotFoundError:
         raise DataError(f"{what} is missing", seen=path, remedy="check the folder, or run again") from None
     except (ValueError, RecursionError) as error:
         raise DataError(
             f"{what} is not readable JSON: {error}", seen=path, remedy="restore the file or make the run again"
         ) from None
+
+
+def parse_json(raw: bytes) -> Any:
+    """Return the JSON value of ``raw``; ``ValueError`` also for NaN and infinity, which JSON does not have."""
+    return json.loads(raw, parse_constant=_refuse)
+
+
+def _refuse(name: str) -> None:
+    raise ValueError(f"{name} is no JSON value")
 
 
 @contextlib.contextmanager

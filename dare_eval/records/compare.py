@@ -159,7 +159,7 @@ def compare_results(
         return [shared], troubles
     rows = [_tested(shared, pairs, graded=False)]
     if pairs.graded:
-        rows.append(_tested(dataclasses.replace(shared, metric="credit"), pairs, graded=True))
+        rows.append(_tested(dataclasses.replace(shared, metric=a.graded_metric(dataset)), pairs, graded=True))
     return rows, troubles
 
 

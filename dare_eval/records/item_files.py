@@ -18,7 +18,7 @@ from types import TracebackType
 from typing import Any
 
 from dare_eval.errors import DataError
-from dare_eval.records.atomic import write_atomic
+from dare_eval.records.atomic import parse_json, write_atomic
 from dare_eval.records.items import RECORD_VERSION, ItemRecord
 
 
@@ -150,7 +150,7 @@ def _lines(raw: bytes) -> Iterator[tuple[int, bytes, bool]]:
 
 def _parse(line: bytes) -> dict[str, Any]:
     try:
-        value = json.loads(line)
+        value = parse_json(line)
     except (ValueError, RecursionError) as error:
         raise DataError(f"line is not JSON: {error}") from None
     if not isinstance(value, dict):

@@ -16,19 +16,20 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from dare_eval.errors import DataError
+from dare_eval.records.shapes import FLAG, NUMBER, NUMBERS, OBJECT, TEXT, WHOLE, Rules, check_shape
 
 RECORD_VERSION = 1
 
 _TUPLES = ("tokens", "nfe_by_block", "step_map")
 _DECODE_FIELDS = ("tokens", "nfe", "nfe_by_block", "generated_tokens", "wall_s", "step_map", "edits", "stop")
 _SCORE_FIELDS = ("correct", "value", "extracted", "rule", "detail")
-_TYPES: tuple[tuple[tuple[str, ...], tuple[type, ...], str], ...] = (
-    (("question_id", "prompt_sha", "prompt", "response", "extracted", "rule", "stop", "error"), (str,), "a text"),
-    (("correct", "unrecorded", "upstream_correct"), (bool,), "true or false"),
-    (("index", "repeat", "nfe", "generated_tokens"), (int,), "a whole number"),
-    (("value", "wall_s"), (int, float), "a number"),
-    (("tokens", "nfe_by_block", "step_map"), (list, tuple), "a list"),
-    (("detail",), (dict,), "an object"),
+_TYPES: Rules = (
+    (("item_id", "question_id", "prompt_sha", "prompt", "response", "extracted", "rule", "stop", "error"), TEXT),
+    (("correct", "unrecorded", "upstream_correct"), FLAG),
+    (("index", "repeat", "nfe", "generated_tokens"), WHOLE),
+    (("value", "wall_s"), NUMBER),
+    (("tokens", "nfe_by_block", "step_map"), NUMBERS),
+    (("detail",), OBJECT),
 )
 
 
@@ -128,22 +129,10 @@ class ItemRecord:
         if version != RECORD_VERSION:
             raise DataError("item record of an unknown version", seen=version, allowed=str(RECORD_VERSION))
         known = {spec.name for spec in dataclasses.fields(cls)} - {"extra"}
-        if not isinstance(record.get("item_id"), str):
-            raise DataError("item record without item_id", seen=sorted(record)[:8])
-        _check_types(record)
-        own = {key: value for key, value in record.items() if key in known}
+        check_shape(record, _TYPES, "item record", needed=("item_id",))
+        own = {key: value for key, value in record.items() if key in known and value is not None}
         extra = {key: value for key, value in record.items() if key not in known and key != "version"}
         return cls(**own, extra=extra)
-
-
-def _check_types(record: Mapping[str, Any]) -> None:
-    for names, kinds, allowed in _TYPES:
-        for name in names:
-            value = record.get(name)
-            fine = value is None or (isinstance(value, kinds) and (bool in kinds or not isinstance(value, bool)))
-            if not fine:
-                seen = repr(value)[:80]
-                raise DataError(f"item record whose '{name}' has the wrong type", seen=seen, allowed=allowed)
 
 
 def item_id(dataset: str, split: str, content: Any, repeat: int = 0) -> str:

@@ -12,6 +12,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from dare_eval.records.shapes import NUMBER, check_shape
+
 if TYPE_CHECKING:
     from dare_eval.records.manifest import RunManifest
 
@@ -51,6 +53,7 @@ class Budget:
     @classmethod
     def from_dict(cls, record: Mapping[str, Any]) -> Budget:
         """Return the budget that :meth:`to_dict` stored; entries of other writers are left out."""
+        check_shape(record, ((tuple(spec.name for spec in dataclasses.fields(cls)), NUMBER),), "budget")
         known = {spec.name for spec in dataclasses.fields(cls)}
         return cls(**{key: value for key, value in record.items() if key in known})
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -49,12 +50,20 @@ def checkpoint_lines(store: Store) -> list[dict[str, Any]]:
             "algorithm": checkpoint.algorithm,
             "parent": checkpoint.parent,
             "weights": checkpoint.weight_hash[:12],
+            "spent": budget_line(checkpoint.manifest),
             "results": [score_line(result) for result in results.get(checkpoint.weight_hash, [])],
             "notes": checkpoint.labels,
             "folder": checkpoint.folder,
         }
         for checkpoint in store.checkpoints()
     ]
+
+
+def budget_line(manifest: Mapping[str, Any] | None) -> list[str]:
+    """Return what training spent, entry by entry; what was not measured is left out, and nothing measured says so."""
+    spent = (manifest or {}).get("budget") or {}
+    lines = [f"{name} {value:,.6g}" for name, value in spent.items() if isinstance(value, int | float)]
+    return lines or ["not recorded"]
 
 
 def score_line(result: Result) -> str:

@@ -16,9 +16,27 @@ from typing import Any
 from dare_eval.errors import DataError
 from dare_eval.records.atomic import locked, read_json, write_json
 from dare_eval.records.ledger import Budget
+from dare_eval.records.shapes import LIST, OBJECT, TEXT, WHOLE, Rules, check_objects, check_shape
 
 MANIFEST_VERSION = 1
 MANIFEST_NAME = "manifest.json"
+
+_RUN_TYPES: Rules = (
+    (("run_id", "kind", "status", "started", "finished"), TEXT),
+    (("models", "datasets"), LIST),
+    (("seeds", "config", "data", "environment", "budget"), OBJECT),
+)
+_MODEL_TYPES: Rules = (
+    (("name", "model_id", "family", "weight_hash", "parent", "parent_hash", "algorithm"), TEXT),
+    (("config", "decode_specs"), OBJECT),
+)
+_DATASET_TYPES: Rules = (
+    (
+        ("name", "dataset", "split", "prompt_hash", "content_hash", "template", "scorer", "metric", "graded_metric"),
+        TEXT,
+    ),
+    (("expected", "max_out_len"), WHOLE),
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -110,19 +128,18 @@ class RunManifest:
     @classmethod
     def from_dict(cls, record: Mapping[str, Any]) -> RunManifest:
         """Return the manifest that :meth:`to_dict` stored; ``DataError`` for an unknown version or a wrong shape."""
-        if not isinstance(record, Mapping) or record.get("version") != MANIFEST_VERSION:
-            seen = record.get("version") if isinstance(record, Mapping) else type(record).__name__
+        check_shape(record, (), "run manifest")
+        if record.get("version") != MANIFEST_VERSION:
+            seen = record.get("version")
             raise DataError("run manifest of an unknown version", seen=seen, allowed=str(MANIFEST_VERSION))
+        check_shape(record, _RUN_TYPES, "run manifest", needed=("run_id", "kind"))
         names = {spec.name for spec in dataclasses.fields(cls)} - {"extra"}
-        own = {key: value for key, value in record.items() if key in names}
+        own = {key: value for key, value in record.items() if key in names and value is not None}
         extra = {key: value for key, value in record.items() if key not in names and key != "version"}
-        try:
-            own["models"] = tuple(ModelEntry(**entry) for entry in own.get("models", ()))
-            own["datasets"] = tuple(DatasetEntry(**entry) for entry in own.get("datasets", ()))
-            own["budget"] = Budget.from_dict(own.get("budget") or {})
-            return cls(**own, extra=extra)
-        except (TypeError, AttributeError) as error:
-            raise DataError(f"run manifest with an entry of the wrong shape: {error}") from None
+        own["models"] = tuple(_model(entry) for entry in own.get("models", ()))
+        own["datasets"] = tuple(_dataset(entry) for entry in own.get("datasets", ()))
+        own["budget"] = Budget.from_dict(own.get("budget", {}))
+        return cls(**own, extra=extra)
 
     def model(self, name: str) -> ModelEntry | None:
         """Return the entry of a model, or None."""
@@ -131,6 +148,23 @@ class RunManifest:
     def dataset(self, name: str) -> DatasetEntry | None:
         """Return the entry of a data set, or None."""
         return next((entry for entry in self.datasets if entry.name == name), None)
+
+
+def _model(record: Any) -> ModelEntry:
+    check_shape(record, _MODEL_TYPES, "model entry of the run manifest", needed=("name",))
+    check_objects(record.get("decode_specs") or {}, "decode specs of the run manifest")
+    return ModelEntry(**_known(ModelEntry, record))
+
+
+def _dataset(record: Any) -> DatasetEntry:
+    check_shape(record, _DATASET_TYPES, "data set entry of the run manifest", needed=("name",))
+    return DatasetEntry(**_known(DatasetEntry, record))
+
+
+def _known(kind: type, record: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the fields of ``record`` that ``kind`` has; a newer writer may add others, and null means the default."""
+    names = {spec.name for spec in dataclasses.fields(kind)}
+    return {key: value for key, value in record.items() if key in names and value is not None}
 
 
 def write_manifest(folder: Path, manifest: RunManifest) -> Path:

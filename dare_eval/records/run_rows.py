@@ -16,9 +16,6 @@ from dare_eval.records.items import ItemRecord
 from dare_eval.records.runs import Run
 from dare_eval.records.summary import ResultRow, credit, is_scored, summarise
 
-GRADED = "credit"
-"""Name of the mean graded credit where the manifest gives none."""
-
 
 @dataclass(frozen=True, slots=True)
 class RunRow:
@@ -59,7 +56,7 @@ def _own(run: Run, model: str, dataset: str) -> list[ResultRow]:
         labels.append("decode spec unknown")
     metrics = [(entry.metric if entry else "accuracy", False)]
     if has_graded(records):
-        metrics.append(((entry.graded_metric if entry else None) or GRADED, True))
+        metrics.append((run.graded_metric(dataset), True))
     expected = entry.expected if entry else None
     rows = [
         summarise(

@@ -22,6 +22,8 @@ from dare_eval.records.summary import REPORT_NAME, ResultRow, read_report
 
 TIMESTAMP = re.compile(r"\d{8}_\d{6}")
 RECORDS = "records"
+GRADED = "credit"
+"""Name of the mean graded credit where the manifest gives none."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,6 +75,11 @@ class Run:
         """Return the rows of ``report.json``; empty when the run has none."""
         path = self.folder / REPORT_NAME
         return read_report(path) if path.exists() else []
+
+    def graded_metric(self, dataset: str) -> str:
+        """Return the name of the mean graded credit on ``dataset``."""
+        entry = self.manifest.dataset(dataset) if self.manifest else None
+        return (entry.graded_metric if entry else None) or GRADED
 
     def settings(self, model: str, dataset: str) -> dict[str, Any]:
         """Return everything that makes this result a particular measurement, as ``records.comparable`` reads it."""

@@ -17,9 +17,16 @@ from dare_eval.records.atomic import read_json, write_json
 from dare_eval.records.cost import cost_of
 from dare_eval.records.intervals import Interval, bootstrap, clustered, wilson
 from dare_eval.records.items import ItemRecord
+from dare_eval.records.shapes import LIST, NUMBER, OBJECT, TEXT, WHOLE, Rules, check_shape
 
 REPORT_NAME = "report.json"
-_NUMBERS = ("value", "low", "high", "n", "expected", "nfe", "tpf", "tps")
+_TYPES: Rules = (
+    (("model", "dataset", "metric", "method"), TEXT),
+    (("n", "expected", "unrecorded", "errors", "unscored"), WHOLE),
+    (("value", "low", "high", "nfe", "tpf", "tps", "wall_s", "extraction_rate", "truncated", "eos_share"), NUMBER),
+    (("decode_spec",), OBJECT),
+    (("labels",), LIST),
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -75,16 +82,13 @@ class ResultRow:
 
     @classmethod
     def from_dict(cls, record: Mapping[str, Any]) -> ResultRow:
-        """Return the row that :meth:`to_dict` stored; raises ``DataError`` naming a missing field."""
+        """Return the row that :meth:`to_dict` stored; raises ``DataError`` naming a missing or wrong field."""
         known = {spec.name for spec in dataclasses.fields(cls)}
-        for name in _NUMBERS:
-            value = record.get(name)
-            if value is not None and (isinstance(value, bool) or not isinstance(value, int | float)):
-                raise DataError(f"report row whose '{name}' is not a number", seen=repr(value)[:80])
-        try:
-            return cls(**{key: value for key, value in record.items() if key in known})
-        except TypeError as error:
-            raise DataError(f"report row of the wrong shape: {error}", seen=sorted(record)[:12]) from None
+        check_shape(record, _TYPES, "report row", needed=("model", "dataset", "metric", "n"))
+        if not all(isinstance(label, str) for label in record.get("labels") or ()):
+            raise DataError("report row whose labels are not texts", seen=repr(record["labels"])[:80])
+        own = {key: value for key, value in record.items() if key in known and value is not None}
+        return cls(**({"value": None, "low": None, "high": None, "expected": None} | own))
 
 
 def summarise(
@@ -104,7 +108,8 @@ def summarise(
     scored = [record for record in records if is_scored(record)]
     interval = score_interval(scored, graded=graded)
     spec = dict(decode_spec) if decode_spec is not None else None
-    cost = cost_of(scored, gen_length=(spec or {}).get("gen_length"))
+    length = (spec or {}).get("gen_length")
+    cost = cost_of(scored, gen_length=length if isinstance(length, int) and length > 0 else None)
     return ResultRow(
         model=model,
         dataset=dataset,

@@ -220,3 +220,20 @@ def test_names_are_looked_up_in_the_store(make_run, tmp_path):
     assert locate("e/20260101_000000", url).run.folder == run
     with pytest.raises(DataError, match="did you mean 'my-ckpt'"):
         locate("my-ckp", url)
+
+
+def test_graded_metric_has_the_name_of_the_manifest_here_and_in_the_store(make_run, tmp_path):
+    from dare_eval.records.best import PairwiseTests
+    from dare_eval.records.store import Store
+
+    graded = [dataclasses.replace(r, value=0.5, correct=False) for r in records(A)]
+    names = {"metric": "exact", "graded_metric": "cell"}
+    a, b = make_run("a", graded, entry=names), make_run("b", A, entry=names)
+    assert [x.metric for x in compare(a, b).benchmarks] == ["exact", "cell"]
+    store = Store(f"sqlite:///{tmp_path}/s.db")
+    for folder in (a, b):
+        store.register_evaluation(folder)
+    found = {(r.settings["weight_hash"], r.metric): r for r in store.results()}
+    assert set(found) == {("hash-a", "exact"), ("hash-a", "cell"), ("hash-b", "exact")}
+    assert PairwiseTests(store).test(found["hash-a", "exact"], found["hash-b", "exact"]).method == "mcnemar-exact"
+    assert PairwiseTests(store).test(found["hash-a", "cell"], found["hash-b", "exact"]) is None
