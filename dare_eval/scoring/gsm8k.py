@@ -26,7 +26,7 @@ _PHRASE = re.compile(
 )
 _SENTENCE_END = re.compile(r"[.!?](?=\s|$)|\n")
 _DIGIT = re.compile(r"\d")
-_STRAY_TAG = re.compile(r"\s*</?[a-z]")
+_STRAY_TAG = re.compile(r"</?[a-z]")
 _WRAPPED = re.compile(r"\\(?:text|textbf|textit|mathrm|mathbf|mbox|operatorname)\s*\{([^{}]*)\}")
 _WORDS = re.compile(r"(?<![\\A-Za-z])[A-Za-z]+|[$\u20ac\u00a3\u00a5]")
 
@@ -150,11 +150,13 @@ def _in_box(content: str) -> Answer:
 
 def _phrase(body: str) -> Answer | None:
     """Return the number of the last "answer is" sentence that has one."""
+    limit = len(body)
     for found in reversed(list(_PHRASE.finditer(body))):
-        end = _SENTENCE_END.search(body, found.end())
-        answer = _in_sentence(body[found.end() : end.start() if end else len(body)], "answer_phrase")
+        end = _SENTENCE_END.search(body, found.end(), limit)
+        answer = _in_sentence(body[found.end() : end.start() if end else limit], "answer_phrase")
         if answer is not None:
             return answer
+        limit = found.start()
     return None
 
 

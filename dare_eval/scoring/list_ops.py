@@ -18,7 +18,7 @@ from dare_eval.scoring.policy import Policy, as_policy
 
 _SEPARATOR = re.compile(r"\s*(?:,|;|\||->|=>|\u2192|\u3001|\n|\band\b|\s)\s*")
 _DRESSING = re.compile(r"[\[\](){}\"'`*_]|\\(?:text|mathrm|left|right)")
-_BULLET = re.compile(r"^\s*(?:[-*\u2022]|\d{1,2}[.):])\s+", re.MULTILINE)
+_BULLET = re.compile(r"^[ \t]*(?:[-*\u2022]|\d{1,2}[.):])[ \t]+", re.MULTILINE)
 
 
 def score_list_ops(response: str, reference: Any, *, policy: Policy | dict[str, Any] | None = None, **_: Any) -> Score:

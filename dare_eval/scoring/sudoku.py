@@ -132,10 +132,14 @@ def _verdict(found: Found, puzzle: str, solution: str, *, masks_left: int) -> Sc
 
 
 def _padded(cleaned: str, puzzle: str, solution: str) -> Score:
-    """Published reward parse: digits of the last closed tag, zeros appended or the rest cut; no tag scores 0."""
+    """Published reward parse: digits of the last closed tag, zeros appended or the rest cut; no tag scores 0.
+
+    Only ``value`` is the published one; whether the puzzle is solved is judged as always.
+    """
     tag = text.answer_tag(cleaned)
     digits = "" if tag is None else re.sub(r"\D", "", tag.text)
     grid = (digits + "0" * CELLS)[:CELLS]
     share = cell_share(grid, puzzle, solution) if tag is not None and "0" in puzzle else 0.0
-    facts = {"solved": share == 1.0, "malformed": len(digits) != CELLS, "empty_cells_correct": share}
-    return Score(share == 1.0, share, grid if tag is not None else None, "d1_pad", facts)
+    solved = len(digits) == CELLS and is_grid(grid) and keeps_givens(puzzle, grid)
+    facts = {"solved": solved, "malformed": len(digits) != CELLS, "empty_cells_correct": share}
+    return Score(solved, share, grid if tag is not None else None, "d1_pad", facts)

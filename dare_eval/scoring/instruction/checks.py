@@ -134,7 +134,7 @@ def json_format(reply: str) -> bool:
 
 def title(reply: str) -> bool:
     """A title in double angle brackets."""
-    return any(found.strip() for found in re.findall(r"<<([^\n>]+)>>", reply))
+    return any(found.strip() for found in re.findall(r"<<([^\n<>]+)>>", reply))
 
 
 def two_responses(reply: str) -> bool:

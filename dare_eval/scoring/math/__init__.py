@@ -27,8 +27,11 @@ _EMPTY_BOX = re.compile(
 _BLANK_BOX = re.compile(r"\\(?:f|d)?box(?:ed)?\s*\{\s*\}")
 _PHRASE = re.compile(r"\banswer\b[ \t]*(?:is|are|:|=)[ \t]*:?\s*(?:that\b)?", re.IGNORECASE)
 _SENTENCE_END = re.compile(r"[.!?](?=\s|$)|\n")
-_FORMULA = re.compile(r"\$\$(.+?)\$\$|\$([^$\n]+)\$|\\\((.+?)\\\)|\\\[(.+?)\\\]", re.DOTALL)
-_STRAY_TAG = re.compile(r"\s*</?[a-z]{3,}")
+_FORMULA = re.compile(
+    r"\$\$([^$]{1,999})\$\$|\$([^$\n]{1,999})\$|\\\(((?:(?!\\\().){1,999}?)\\\)|\\\[((?:(?!\\\[).){1,999}?)\\\]",
+    re.DOTALL,
+)
+_STRAY_TAG = re.compile(r"</?[a-z]{3,}")
 
 
 class Answer(NamedTuple):
@@ -72,7 +75,7 @@ def extract(body: str, policy: Policy) -> Answer | None:
     """Return the answer of a reply by the module's rules, or None."""
     body = _BLANK_BOX.sub("", body) if "box" in body else body
     found = boxes.boxes(body)
-    used = [box for box in found if (box.closed or policy.truncated == "accept") and not _EMPTY_BOX.fullmatch(box.text)]
+    used = [box for box in found if (box.closed or policy.truncated == "accept") and not _is_placeholder(box.text)]
     if used:
         return _boxed(used, body, policy)
     unclosed = next((box for box in found if not box.closed), None)
@@ -84,6 +87,12 @@ def extract(body: str, policy: Policy) -> Answer | None:
     if tag is not None and tag.text.strip():
         return Answer(_without_phrase(tag.text.strip()), "answer_tag")
     return _marker(body) or _phrase(body) or _formula(body) or _whole(body) or _number(body)
+
+
+def _is_placeholder(content: str) -> bool:
+    """Tell whether a box holds no answer: dots, blanks or the words "your answer"."""
+    content = content.strip()
+    return len(content) <= SHORT_REPLY and _EMPTY_BOX.fullmatch(content) is not None
 
 
 def _open_box(body: str) -> bool:
@@ -100,7 +109,7 @@ def _boxed(used: list[boxes.Box], body: str, policy: Policy) -> Answer:
 def _marker(body: str) -> Answer | None:
     if "####" not in body:
         return None
-    lines = [line.strip() for line in re.findall(r"####+[ \t]*([^\n#]+)", body)]
+    lines = [line.strip() for line in re.findall(r"(?<!#)#{4,}[ \t]*([^\n#]+)", body)]
     return Answer(_without_phrase(lines[-1]), "marker") if lines else None
 
 
