@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from decimal import Decimal, InvalidOperation
 from typing import Any
 
+from dare_eval.scoring.code.parsing import parse
 from dare_eval.scoring.code.programs import Program
 from dare_eval.scoring.code.source import Reader
 
@@ -109,8 +110,8 @@ def _script(script: str, given: dict[str, Any]) -> list[str]:
 def _called_by_asserts(source: str) -> tuple[str, ...]:
     """Return the function that most asserts call, of each assert the outermost; none when it is not to be seen."""
     try:
-        tree = ast.parse(source)
-    except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
+        tree = parse(source)
+    except SyntaxError as error:
         raise BadReference(f"the test is not Python: {error}") from error
     counted: Counter[str] = Counter()
     builtin: Counter[str] = Counter()

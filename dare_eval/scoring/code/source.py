@@ -7,12 +7,11 @@ from __future__ import annotations
 
 import ast
 import itertools
-import os
 import re
 import textwrap
-import threading
-import warnings
 from collections.abc import Iterator, Sequence
+
+from dare_eval.scoring.code.parsing import parse
 
 MAX_CHARS = 100_000
 _BUDGET_CHARS = 4_000_000
@@ -22,16 +21,6 @@ DEFINITIONS = (
     ast.Import, ast.ImportFrom, ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.Assign, ast.AnnAssign
 )  # fmt: skip
 """Statements that a module may keep without doing anything when loaded."""
-_warnings_lock = threading.Lock()
-
-
-def _fresh_lock() -> None:
-    """Replace a lock that another thread may have held when this process was forked."""
-    global _warnings_lock
-    _warnings_lock = threading.Lock()
-
-
-os.register_at_fork(after_in_child=_fresh_lock)
 
 
 class Reader:
@@ -39,7 +28,7 @@ class Reader:
 
     def __init__(self) -> None:
         self.left = _BUDGET_CHARS
-        self._seen: dict[str, ast.Module | SyntaxError | None] = {}
+        self._seen: dict[str, ast.Module | SyntaxError] = {}
 
     def tree(self, text: str) -> ast.Module | None:
         """Return the syntax tree, or None when ``text`` is not Python."""
@@ -69,24 +58,14 @@ class Reader:
             lines = lines[: min(self.error_line(joined), len(lines)) - 1]
         return ""
 
-    def _parse(self, text: str) -> ast.Module | SyntaxError | None:
+    def _parse(self, text: str) -> ast.Module | SyntaxError:
         if text not in self._seen:
             self.left -= len(text)
-            self._seen[text] = _parse(text) if self.left > 0 else None
+            try:
+                self._seen[text] = parse(text if self.left > 0 else "(")
+            except SyntaxError as error:
+                self._seen[text] = error
         return self._seen[text]
-
-
-def _parse(text: str) -> ast.Module | SyntaxError | None:
-    try:
-        with _warnings_lock, warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # "invalid escape sequence" and its like are no business of the log
-            tree = ast.parse(text)
-            compile(tree, "<reply>", "exec", dont_inherit=True)  # "return" outside a function parses, and only parses
-            return tree
-    except SyntaxError as error:
-        return error
-    except (ValueError, RecursionError, MemoryError, OverflowError):
-        return None  # null bytes, lone surrogates, nesting that no parser stack holds
 
 
 def definitions(tree: ast.Module) -> dict[str, bool]:
@@ -146,8 +125,9 @@ def unquote(text: str) -> str:
 
 def drop_asserts(text: str) -> str:
     """Return ``text`` without the asserts that stand alone at its top level, the rest untouched."""
-    tree = _parse(text)
-    if not isinstance(tree, ast.Module):
+    try:
+        tree = parse(text)
+    except SyntaxError:
         return text
     lines, shared = text.split("\n"), _shared_lines(tree)
     for node in reversed(tree.body):

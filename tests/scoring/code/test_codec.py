@@ -175,8 +175,8 @@ def test_strange_messages_are_refused_by_one_error(message):
 
 
 MALFORMED = [
-    {}, [], ["zz"], ["x", "Evil", 1], ["n", "O", [1], [1]], ["n", "f8", [2], [1.0]], ["i", "q"], ["d", "a"], ["s", ["l"]],
-    ["x", "datetime", "soon"], ["v", "keys", 3], ["x", "defaultdict", ["l"]],
+    {}, [], ["zz"], ["x", "Evil", 1], ["n", "O", [1], [1]], ["n", "f8", [2], [1.0]], ["i", "q"], ["d", "a"],
+    ["s", ["l"]], ["x", "datetime", "soon"], ["v", "keys", 3], ["x", "defaultdict", ["l"]],
 ]  # fmt: skip
 
 

@@ -1,4 +1,4 @@
-"""Extraction rules: which piece of a reply is the program, the name of the rule that is stored, and that none raises."""
+"""Extraction rules: which piece of a reply is the program, which rule name is stored, and that none raises."""
 
 from __future__ import annotations
 
@@ -156,8 +156,9 @@ def test_an_unknown_mode_names_the_nearest():
 
 
 FRAGMENTS = st.sampled_from([
-    "```", "```python\n", "\n", "def f(x):\n", "    return x\n", "[BEGIN]\n", "[DONE]\n", "'", '"""', "~~~", "import os\n",
-    "<|endoftext|>", "class A:\n", "\t", "\\", "\r\n", "if __name__ == '__main__':\n", "(", "[" * 50, "-" * 5000, "#",
+    "```", "```python\n", "\n", "def f(x):\n", "    return x\n", "[BEGIN]\n", "[DONE]\n", "'", '"""', "~~~",
+    "import os\n", "<|endoftext|>", "class A:\n", "\t", "\\", "\r\n", "if __name__ == '__main__':\n", "(",
+    "[" * 50, "-" * 5000, "#",
     "\0", "\ud800", ">>> ", "@x\n", "from __future__ import annotations\n", "`", "\u00e9", "assert f(1)\n",
 ])  # fmt: skip
 
@@ -181,7 +182,8 @@ def test_dressing_around_a_fence_changes_nothing(dressing, blank_lines):
 
 
 LONG = [
-    "```\n" * 20_000, "def f(x):\n" * 9_000, "[BEGIN]\n[DONE]\n" * 6_000, "(" * 90_000, "x = [\n" * 15_000, "a" * 1_000_000,
+    "```\n" * 20_000, "def f(x):\n" * 9_000, "[BEGIN]\n[DONE]\n" * 6_000, "(" * 90_000, "x = [\n" * 15_000,
+    "a" * 1_000_000,
     "```python\ndef f(x\n```\n" * 4_000, "```python " * 9_000,
 ]  # fmt: skip
 

@@ -19,10 +19,11 @@ pytestmark = pytest.mark.xdist_group("sandbox")
 
 REPLIES = int(os.environ.get("DARE_FUZZ_CODE", "150"))
 PIECES = (
-    "```", "```python\n", "\n", "[DONE]\n", "[BEGIN]\n", "'", '"""', "(", ")", ":", "    ", "\t", "return ", "def ", "f = None\n",
-    "import os\n", "import sys\nsys.exit(0)\n", "while True: pass\n", "os._exit(0)\n", "raise SystemExit\n", "lambda: ", "\0",
-    "\ud800", "<|mdm_mask|>", "assert False\n", "yield ", "async ", "del f\n", "print(f)\n", "exit()\n", "input()\n", "1/0\n",
-    "x" * 3000, "-" * 300,
+    "```", "```python\n", "\n", "[DONE]\n", "[BEGIN]\n", "'", '"""', "(", ")", ":", "    ", "\t", "return ", "def ",
+    "\0",
+    "import os\n", "import sys\nsys.exit(0)\n", "while True: pass\n", "os._exit(0)\n", "raise SystemExit\n", "lambda: ",
+    "\ud800", "<|mdm_mask|>", "assert False\n", "yield ", "async ", "del f\n", "print(f)\n", "exit()\n", "input()\n",
+    "1/0\n", "f = None\n", "x" * 3000, "-" * 300,
 )  # fmt: skip
 
 

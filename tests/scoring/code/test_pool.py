@@ -1,4 +1,4 @@
-"""The pool: from threads, from forked processes, after interrupts and deaths, and on machines that allow no namespaces."""
+"""The pool: from threads and forked processes, after interrupts and deaths, on machines that allow no namespaces."""
 
 from __future__ import annotations
 
@@ -215,8 +215,14 @@ def test_the_variable_is_the_flag(monkeypatch):
 
 
 BOMB = "import os, time\nfor _ in range(60):\n    if os.fork() == 0:\n        os.setsid()\n        time.sleep(600)\n"
-DAEMON = "import os, time\nif os.fork() == 0:\n    os.setsid()\n    if os.fork() == 0:\n        time.sleep(600)\n    os._exit(0)\n"
-LOCKED = "import os\nos.mkdir('d')\nos.mkdir('d/e')\nopen('d/e/f', 'w').close()\nos.chmod('d/e', 0)\nos.chmod('d', 0)\nos.chmod('.', 0)\n"
+DAEMON = (
+    "import os, time\nif os.fork() == 0:\n    os.setsid()\n"
+    "    if os.fork() == 0:\n        time.sleep(600)\n    os._exit(0)\n"
+)
+LOCKED = (
+    "import os\nos.mkdir('d')\nos.mkdir('d/e')\nopen('d/e/f', 'w').close()\n"
+    "os.chmod('d/e', 0)\nos.chmod('d', 0)\nos.chmod('.', 0)\n"
+)
 
 
 @pytest.mark.parametrize("code", [BOMB, DAEMON, LOCKED, "while True:\n    pass\n", "import os\nos._exit(0)\n"])

@@ -1,4 +1,4 @@
-"""Scoring of benchmark items: gold programs score 100, references of all shapes are read, bad ones are counted apart."""
+"""Scoring of benchmark items: gold programs score 100, references of all shapes are read, bad ones counted apart."""
 
 from __future__ import annotations
 
@@ -80,9 +80,11 @@ def test_scripts_in_evalplus_form(pool, problems):
     reference = {
         "entry_point": "f",
         "test": (
-            "import numpy as np\n\ndef assertion(out, exp, atol):\n    assert np.allclose(out, exp, rtol=1e-07, atol=atol)\n\n"
+            "import numpy as np\n\ndef assertion(out, exp, atol):\n"
+            "    assert np.allclose(out, exp, rtol=1e-07, atol=atol)\n\n"
             "def check(candidate):\n    inputs = [[1], [2.5]]\n    results = [2, 3.5]\n"
-            "    for i, (inp, exp) in enumerate(zip(inputs, results)):\n        assertion(candidate(*inp), exp, 1e-6)\n\n"
+            "    for i, (inp, exp) in enumerate(zip(inputs, results)):\n"
+            "        assertion(candidate(*inp), exp, 1e-6)\n\n"
             "check(f)\n"
         ),
     }
@@ -131,7 +133,8 @@ def test_function_cases_find_a_method_of_solution(pool):
 
 def test_input_output_cases_are_a_run_each(pool):
     cases = [{"input": "2 3\n", "output": "5\n"}, {"input": "10 -4\n", "output": "6"}, {"input": "0 0", "output": "0"}]
-    reply = "```python\nseen = []\na, b = map(int, input().split())\nseen.append(1)\nprint(a + b if len(seen) == 1 else 'again')\n```"
+    body = "seen = []\na, b = map(int, input().split())\nseen.append(1)\nprint(a + b if len(seen) == 1 else 'again')"
+    reply = f"```python\n{body}\n```"
     right = score("code", reply, cases, sandbox=pool)
     assert right.correct
     assert (right.detail["tests_passed"], right.detail["n_tests"]) == (3, 3)
@@ -146,8 +149,10 @@ def test_input_output_cases_are_a_run_each(pool):
 @pytest.mark.parametrize(
     ("found", "expected", "same"),
     [
-        ("5\n", "5", True), ("1 2 \n3\n\n", "1 2\n3", True), ("1.0\n", "1", True), ("1  2", "1 2", True), ("yes", "YES", False),
-        ("1\n2", "1 2", False), ("1.000001", "1", False), ("", "", True), ("", "0", False), ("nan", "1", False), ("1 2", "1 2 3", False),
+        ("5\n", "5", True), ("1 2 \n3\n\n", "1 2\n3", True), ("1.0\n", "1", True), ("1  2", "1 2", True),
+        ("", "", True),
+        ("yes", "YES", False), ("1\n2", "1 2", False), ("1.000001", "1", False), ("", "0", False), ("nan", "1", False),
+        ("1 2", "1 2 3", False),
     ],
 )  # fmt: skip
 def test_output_is_compared_by_lines_then_by_tokens(found, expected, same):
@@ -181,7 +186,8 @@ def test_a_reply_without_code_is_no_answer(pool):
 
 
 def test_asserts_of_the_model_are_run_or_dropped_as_asked(pool):
-    reply = "```python\ndef f(x):\n    return x + 1\nassert f(1) == 3\nassert (f(2) ==\n        9)\nprint(f(1)); assert True\n```"
+    own = "assert f(1) == 3\nassert (f(2) ==\n        9)\nprint(f(1)); assert True"
+    reply = f"```python\ndef f(x):\n    return x + 1\n{own}\n```"
     assert score("code", reply, LIST, sandbox=pool).detail["status"] == "failed"
     dropped = score("code", reply, LIST, sandbox=pool, own_asserts="drop")
     assert dropped.correct
