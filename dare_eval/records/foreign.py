@@ -28,7 +28,7 @@ _ANSWERS = ("pred", "predictions", "extracted")
 _REFERENCES = ("answer", "refr", "references", "reference")
 _REPEATS = "__repeats__"
 _RUNS = re.compile(r" \(\d+ runs average\)$")
-_PERCENT_METRICS = ("accuracy", "score", "pass@1", "humaneval_pass@1", "exact_match", "em")
+_PERCENT_METRICS = ("accuracy", "score", "exact", "pass@1", "humaneval_pass@1", "exact_match", "em")
 
 
 def foreign_results(folder: Path) -> list[tuple[str, str]]:

@@ -1,0 +1,118 @@
+"""Wrong settings and damaged checkpoints are refused before decoding, with the key, the value and what is allowed."""
+
+from __future__ import annotations
+
+import json
+import shutil
+
+import pytest
+
+from tests.conftest import ROOT
+
+pytestmark = pytest.mark.xdist_group("opencompass")
+SHIPPED = ROOT / "dare_eval" / "assets" / "tiny-sudoku"
+SHAPE = {"gen_length": 16, "block_length": 16, "steps": 16}
+
+
+def sudoku(workplace, *, path="tiny-sudoku", decoding=None, **settings):
+    base = (ROOT / "configs" / "datasets" / "planning" / "sudoku4_gen.py").read_text()
+    listed = "".join(f", {key}={value!r}" for key, value in settings.items())
+    return workplace.config(f"""{base}
+decoding = {SHAPE if decoding is None else decoding!r}
+models = [dict(type="dare_eval.models.llada.LLaDAModel", abbr="tiny", path={path!r}, decoding=decoding{listed})]
+datasets = [dict(sudoku4_datasets[0], size=4)]
+""")
+
+
+def refused(done, *parts):
+    assert done.code in (2, 3), done.text
+    assert done.err.count("╭") == 1, done.err
+    for part in parts:
+        assert part in done.err, (part, done.err)
+    assert not list((done.run / "predictions").rglob("*.items.jsonl")) if (done.run / "predictions").exists() else True
+
+
+@pytest.mark.parametrize(
+    ("decoding", "parts"),
+    [
+        ({**SHAPE, "gen_lenght": 16}, ("gen_lenght", "gen_length")),
+        ({**SHAPE, "temperature": -0.1}, ("temperature", "-0.1", "at least 0")),
+        ({**SHAPE, "block_length": 6}, ("gen_length = 16, block_length = 6", "multiple", "remedy")),
+        ({**SHAPE, "policy": "treshold"}, ("treshold", "threshold")),
+        ({}, ("decode settings", "gen_length")),
+    ],
+)
+def test_decode_settings(workplace, decoding, parts):
+    done = workplace.run(sudoku(workplace, decoding=decoding))
+    assert done.code == 2
+    refused(done, *parts)
+
+
+def test_setting_of_the_wrapper(workplace):
+    refused(workplace.run(sudoku(workplace, devise="cpu")), "devise", "device")
+
+
+def test_model_that_does_not_exist(workplace):
+    refused(
+        workplace.run(sudoku(workplace, path="tiny-sudoko")), "tiny-sudoko", "tiny-sudoku", "DARE_MODEL_TINY_SUDOKO"
+    )
+
+
+def damaged(workplace, change):
+    folder = workplace.place / "checkpoint"
+    shutil.copytree(SHIPPED, folder)
+    change(folder)
+    return workplace.run(sudoku(workplace, path=str(folder)))
+
+
+def edit(folder, name, **values):
+    path = folder / name
+    content = json.loads(path.read_text())
+    path.write_text(json.dumps({key: value for key, value in {**content, **values}.items() if value is not None}))
+
+
+def test_pad_equal_to_mask(workplace):
+    refused(damaged(workplace, lambda folder: edit(folder, "config.json", pad_token_id=1)), "pad", "mask", "= 1")
+
+
+def test_tokenizer_without_mask_token(workplace):
+    def change(folder):
+        edit(folder, "config.json", mask_token_id=None)
+        edit(folder, "tokenizer_config.json", mask_token=None)
+
+    refused(damaged(workplace, change), "mask_token", "remedy")
+
+
+def test_tokenizer_and_config_that_disagree(workplace):
+    refused(damaged(workplace, lambda folder: edit(folder, "config.json", mask_token_id=5)), "tokenizer 1, config 5")
+
+
+@pytest.mark.parametrize("keep", [0, 100, 300_000], ids=["empty", "header cut", "tensors cut"])
+def test_truncated_safetensors(workplace, keep):
+    def change(folder):
+        file = folder / "model.safetensors"
+        file.write_bytes(file.read_bytes()[:keep])
+
+    refused(damaged(workplace, change), "model.safetensors")
+
+
+def test_corrupt_safetensors_header(workplace):
+    def change(folder):
+        raw = bytearray((folder / "model.safetensors").read_bytes())
+        raw[8:40] = b"\xff" * 32
+        (folder / "model.safetensors").write_bytes(raw)
+
+    refused(damaged(workplace, change), "model.safetensors")
+
+
+def test_family_of_another_wrapper(workplace):
+    text = sudoku(workplace).read_text().replace("llada.LLaDAModel", "sdar.SDARModel")
+    done = workplace.run(workplace.config(text.split("summarizer = dict(type=ReportSummarizer)", 1)[1]))
+    refused(done, "SDARModel", "llada", "sdar")
+
+
+def test_prompt_longer_than_the_context(workplace):
+    done = workplace.run(sudoku(workplace, max_seq_len=24))
+    assert done.code == 3
+    for part in ("item 0", "prompt tokens", "24 tokens"):
+        assert part in done.err, done.err

@@ -1,0 +1,139 @@
+"""The shipped configs as a user types them: scores, costs, replayed answers, HumanEval without any files."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from dare_eval.records.runs import load_run
+from tests.conftest import ROOT
+
+pytestmark = pytest.mark.xdist_group("opencompass")
+EVAL = ROOT / "configs" / "eval"
+
+
+def test_tiny_sudoku(workplace):
+    done = workplace.run(EVAL / "tiny_sudoku.py")
+    assert done.code == 0, done.text
+    exact, cell = done.row("exact"), done.row("cell")
+    assert 42 < exact["value"] < 62
+    assert exact["low"] < exact["value"] < exact["high"]
+    assert exact["n"] == exact["expected"] == 400
+    assert (exact["nfe"], exact["tpf"]) == (16, 1)
+    assert exact["tps"] > 0
+    assert exact["value"] < cell["value"] < 100
+    assert exact["decode_spec"]["gen_length"] == 16
+    assert "row-fill" in done.out
+    assert "malformed 0 of 400" in " ".join(done.out.split())
+    record = done.records("tiny-sudoku", "sudoku4")[0]
+    assert len(record["tokens"]) == record["generated_tokens"] == 16
+    assert sorted(record["step_map"]) == list(range(16))
+    assert record["prompt"].startswith("<bos>")
+    manifest = json.loads((done.run / "manifest.json").read_text())
+    assert manifest["models"][0]["family"] == "llada"
+    assert len(manifest["models"][0]["weight_hash"]) == 64
+    assert manifest["environment"]["device"] == "cpu"
+    assert load_run(done.run).results() == [("tiny-sudoku", "sudoku4")]
+
+
+def test_tiny_countdown(workplace):
+    done = workplace.run(EVAL / "tiny_countdown.py")
+    assert done.code == 0, done.text
+    exact, valid = done.row("exact"), done.row("valid")
+    assert 10 < exact["value"] < 22
+    assert exact["value"] < valid["value"] < 90
+    assert exact["nfe"] == 3
+    assert "10.0 under the published reward" in done.out
+
+
+@pytest.mark.parametrize(
+    "policy", [{"steps": 4}, {"policy": "threshold", "threshold": 0.6}, {"steps": 4, "temperature": 1.0}]
+)
+def test_batch_size_never_changes_a_token(workplace, policy):
+    base = (ROOT / "configs" / "datasets" / "planning" / "sudoku4_gen.py").read_text()
+    one = {"type": "dare_eval.models.llada.LLaDAModel", "path": "tiny-sudoku"}
+    decoding = {"gen_length": 16, "block_length": 8, **policy}
+    models = [{**one, "abbr": f"by-{size}", "decoding": decoding, "batch_size": size} for size in (1, 16)]
+    text = f"{base}\nmodels = {models!r}\ndatasets = [dict(sudoku4_datasets[0], size=40)]"
+    done = workplace.run(workplace.config(text))
+    assert done.code == 0, done.text
+    keys = ("item_id", "tokens", "response", "nfe", "step_map", "stop", "correct")
+    by_size = [[[r[key] for key in keys] for r in done.records(f"by-{size}", "sudoku4")] for size in (1, 16)]
+    assert by_size[0] == by_size[1]
+    assert len(by_size[0]) == 40
+
+
+def test_short_names_run_on_the_stock_runtime(workplace):
+    names = ["--models", "tiny_sudoku", "--datasets", "sudoku4_gen", "--summarizer", "dare"]
+    done = workplace.run(*names, "--config-dir", ROOT / "configs", "--debug")
+    assert done.code == 0, done.text
+    assert 42 < done.row("exact")["value"] < 62
+
+
+def test_humaneval_needs_no_files(workplace):
+    done = workplace.run(EVAL / "replay_humaneval.py")
+    assert done.code == 0, done.text
+    assert done.row("pass@1")["value"] == 100
+    assert done.row("stock humaneval_pass@1")["value"] == 100
+    manifest = json.loads((done.run / "manifest.json").read_text())
+    assert manifest["datasets"][0]["prompt_hash"].startswith("8e312c")
+
+
+def test_humaneval_subset_with_a_model_that_cannot_code(workplace):
+    done = workplace.run("run", EVAL / "tiny_humaneval.py", "--limit", 3, program="dare-eval")
+    assert done.code == 0, done.text
+    assert done.row("pass@1")["value"] == 0
+    assert done.row("pass@1")["n"] == 3
+    assert "n/a (subset)" in done.out
+
+
+class TestRecordedAnswers:
+    """LLaDA-8B's recorded outputs, against numbers measured on the same rows by other means."""
+
+    @pytest.fixture
+    def place(self, workplace, dare_data):
+        workplace.env["DARE_DATA"] = str(dare_data)
+        return workplace
+
+    @staticmethod
+    def values(done, metric):
+        found = {row["model"].rpartition("-")[2]: row for row in done.report if row["metric"] == metric}
+        return [found[length]["value"] for length in ("128", "256", "512")]
+
+    def test_gsm8k(self, place):
+        done = place.run(EVAL / "replay_llada_gsm8k.py")
+        assert done.code == 0, done.text
+        assert self.values(done, "stock accuracy") == pytest.approx([71.9, 78.8, 79.4], abs=0.06)
+        assert all(row["n"] == 780 and row["unrecorded"] == 143 for row in done.report)
+        assert done.row("accuracy", model="llada-8b-instruct-recorded-128")["extraction_rate"] > 98
+        shown = place.run("show", done.run, "--diff-scorer", "--json", program="dare-eval")
+        listed = json.loads(shown.out)
+        differing = [
+            (model, r["index"])
+            for model, dataset in load_run(done.run).results()
+            for r in done.records(model, dataset)
+            if "upstream_correct" in r and r["upstream_correct"] != r["correct"]
+        ]
+        assert sorted((row["model"], row["item"]) for row in listed) == sorted(differing)
+        assert listed
+        assert all(row["extracted"] != row["upstream_extracted"] for row in listed)
+
+    def test_countdown(self, place):
+        done = place.run(EVAL / "replay_llada_countdown.py")
+        assert done.code == 0, done.text
+        assert self.values(done, "exact") == pytest.approx([22.5, 23.0, 16.9], abs=0.6)
+
+    def test_sudoku(self, place):
+        done = place.run(EVAL / "replay_llada_sudoku.py")
+        assert done.code == 0, done.text
+        assert self.values(done, "cell_d1_pad") == pytest.approx([12.3, 5.6, 5.5], abs=0.6)
+        for count in (74, 108, 110):
+            assert f"malformed {count} of 175" in " ".join(done.out.replace("│", " ").split())
+
+    def test_math500(self, place):
+        done = place.run(EVAL / "replay_llada_math500.py")
+        assert done.code == 0, done.text
+        assert self.values(done, "stock accuracy") == pytest.approx([26.6, 32.0, 35.7], abs=0.06)
+        ours = self.values(done, "accuracy")
+        assert all(mine >= stock - 0.6 for mine, stock in zip(ours, [26.6, 32.0, 35.7], strict=True))
