@@ -10,6 +10,7 @@ from dare_eval.networks import AttentionMask, load_network, save_network
 from tests.networks.helpers import ids_of, left_padded, network_of
 from tests.networks.shapes import ALL, LLADA
 
+pytestmark = pytest.mark.xdist_group("transformers")
 TARGETS = {
     "llada": ["q_proj", "ff_proj", "ff_out"],
     "dream": ["q_proj", "o_proj", "down_proj"],

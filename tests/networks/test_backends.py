@@ -6,11 +6,12 @@ import types
 
 import pytest
 import torch
+import torch.nn.attention.varlen
 
 from dare_eval.errors import SetupError, UsageError
 from dare_eval.networks import AttentionMask
 from dare_eval.networks.attention.plan import Call, choose_backend
-from tests.networks.helpers import ids_of, left_padded, network_of
+from tests.networks.helpers import generator, ids_of, left_padded, network_of
 from tests.networks.shapes import ALL, DREAM, LLADA, LLADA2, SDAR
 
 LENGTH = 12
@@ -217,9 +218,9 @@ def test_flash_attention_without_its_package_says_what_to_install(monkeypatch):
         network_of(LLADA, attn_backend="flash_attention_2")(ids_of(1, 4))
 
 
-def call(mask, device="cpu", dtype=torch.bfloat16, cached=False) -> Call:
-    columns = types.SimpleNamespace(device=torch.device(device), shape=(1, LENGTH))
-    return Call(mask=mask, column_BT=columns, rows=3, length=LENGTH, dtype=dtype, cached=cached)  # type: ignore[arg-type]
+def call(mask, device="cpu", dtype=torch.bfloat16, cached=False, length=LENGTH) -> Call:
+    columns = types.SimpleNamespace(device=torch.device(device), shape=(1, length))
+    return Call(mask=mask, column_BT=columns, rows=3, length=length, dtype=dtype, cached=cached)  # type: ignore[arg-type]
 
 
 def test_auto_names_the_kernel_of_each_device_and_mask():
@@ -227,14 +228,29 @@ def test_auto_names_the_kernel_of_each_device_and_mask():
     assert choose_backend(call(MASKS["packed"](), "cuda")) == "varlen"
     assert choose_backend(call(MASKS["packed"](), "cuda", torch.float32)) == "sdpa"
     assert choose_backend(call(MASKS["key padding tensor"](), "cuda", cached=True)) == "varlen"
-    assert choose_backend(call(MASKS["blocks"](), "cuda")) == "flex"
-    assert choose_backend(call(MASKS["blocks"](), "cuda", cached=True)) == "sdpa"
+    assert choose_backend(call(MASKS["blocks"](), "cuda")) == "sdpa"
+    assert choose_backend(call(MASKS["blocks"](), "cuda", length=2048)) == "flex"
+    assert choose_backend(call(MASKS["blocks"](), "cuda", length=2048, cached=True)) == "sdpa"
     assert choose_backend(call(MASKS["dense tensor"](), "cuda")) == "sdpa"
     assert choose_backend(call(None, "cuda")) == "sdpa"
 
 
-def test_the_packed_kernel_of_torch_takes_what_it_is_given():
-    """It needs CUDA to run; its signature does not."""
-    from torch.nn.attention.varlen import varlen_attn
+def test_the_packed_kernel_of_torch_gets_what_it_takes(monkeypatch):
+    """It needs CUDA to run; a stand-in with its signature shows that the arguments are the right ones."""
+    from dare_eval.networks.attention import varlen
 
-    inspect.signature(varlen_attn).bind(1, 2, 3, 4, 5, 6, 7, enable_gqa=True)
+    published = inspect.signature(torch.nn.attention.varlen.varlen_attn)
+
+    def stand_in(*args, **named):
+        given = published.bind(*args, **named).arguments
+        assert given.pop("enable_gqa")
+        return Flash().flash_attn_varlen_func(*given.values())
+
+    monkeypatch.setattr("torch.nn.attention.varlen.varlen_attn", stand_in)
+    source = generator(0)
+    query, key, value = (torch.randn(36, heads, 8, generator=source) for heads in (4, 2, 2))
+    mask = AttentionMask.packed(SEGMENTS)
+    plan = Call(mask=mask, column_BT=torch.arange(LENGTH)[None], rows=3, length=LENGTH, dtype=query.dtype, cached=False)
+    packing = varlen.pack(plan, mask)
+    packed = [part[packing.query_N] for part in (query, key, value)]
+    torch.testing.assert_close(varlen._kernel(*packed, packing), varlen._each(*packed, packing), **CLOSE)

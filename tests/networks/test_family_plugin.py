@@ -17,7 +17,6 @@ FAMILY = Family(name="other", model_types=("other_dllm",), architectures=("Other
 USE = """
 import sys, torch
 from dare_eval.networks import build_network, load_network, save_network
-from dare_eval.networks.auto import register
 from dare_eval.spec import FAMILIES
 from tests.networks.shapes import QWEN
 raw = QWEN | {"model_type": "other_dllm"}
@@ -26,11 +25,8 @@ assert network.config.family == "other" and network.config.shift and network.con
 save_network(network, sys.argv[1])
 again = load_network(sys.argv[1])
 ids = torch.tensor([[1, 2, 3, 4]])
-register()
-from transformers import AutoModel
 with torch.no_grad():
     assert torch.equal(network(ids), again(ids))
-    assert torch.equal(AutoModel.from_pretrained(sys.argv[1])(ids).logits, again(ids))
 assert "other" in FAMILIES
 """
 

@@ -233,27 +233,25 @@ def peak():
 load_network(sys.argv[3], dtype=sys.argv[2])  # what opening anything costs once
 before = peak()
 network = load_network(sys.argv[1], dtype=sys.argv[2])
-print(peak() - before, sum(p.numel() * p.element_size() for p in network.parameters()))
+print(peak() - before)
 """
 
 
 @pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="peak memory is read from /proc")
-@pytest.mark.parametrize(
-    ("stored", "opened"), [("float32", "float32"), ("float32", "bfloat16"), ("bfloat16", "float32")]
-)
-def test_opening_a_checkpoint_holds_the_weights_once(tmp_path_factory, stored, opened):
-    """About 400 MB of random weights in float32 (200 in bfloat16): the peak is one copy plus one tensor."""
+def test_opening_a_checkpoint_holds_the_weights_once(tmp_path_factory):
+    """A random checkpoint of 400 MB: the peak rises by one copy, and by one buffer where the type changes."""
     folder = tmp_path_factory.mktemp("big")
-    raw = LLADA | {"d_model": 512, "n_heads": 8, "n_kv_heads": 8, "mlp_hidden_size": 2048, "n_layers": 16}
+    raw = LLADA | {"d_model": 512, "n_heads": 8, "n_kv_heads": 8, "mlp_hidden_size": 2048, "n_layers": 19}
     raw |= {"vocab_size": 20000, "embedding_size": 20000}
     try:
-        save_network(network_of(raw, dtype=getattr(torch, stored)), folder)
-        assert (folder / WEIGHTS).stat().st_size > (350e6 if stored == "float32" else 175e6)
-        small = save_network(network_of(LLADA, dtype=getattr(torch, stored)), folder / "small")
-        command = [sys.executable, "-c", MEASURE, str(folder), opened, str(small)]
-        done = subprocess.run(command, capture_output=True, text=True, check=True)
+        save_network(network_of(raw), folder)
+        small = save_network(network_of(LLADA), folder / "small")
+        stored = (folder / WEIGHTS).stat().st_size
+        assert stored > 400e6
+        for opened, weights, staging in (("float32", stored, 0), ("bfloat16", stored // 2, 20000 * 512 * 4)):
+            command = [sys.executable, "-c", MEASURE, str(folder), opened, str(small)]
+            done = subprocess.run(command, capture_output=True, text=True, check=True)
+            used = int(done.stdout)
+            assert used < weights + staging + 16e6, f"{used / 1e6:.0f} MB for {weights / 1e6:.0f} MB of weights"
     finally:
         shutil.rmtree(folder)
-    used, weights = map(int, done.stdout.split())
-    staging = 20000 * 512 * (4 if stored == "float32" else 2) if stored != opened else 0
-    assert used < weights + staging + 16e6, f"{used / 1e6:.0f} MB for {weights / 1e6:.0f} MB of weights"

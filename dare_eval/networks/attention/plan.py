@@ -1,8 +1,8 @@
 """Choose the attention kernel of a forward pass and prepare its mask once for all layers.
 
-``auto`` is SDPA on the CPU; on CUDA it is ``flex`` for block-causal masks and ``varlen`` for padded or packed
-bidirectional ones in half precision, SDPA otherwise. A kernel that cannot express a mask refuses it by name; none
-falls back in silence.
+``auto`` is SDPA on the CPU; on CUDA it is ``flex`` for block-causal masks over long sequences and ``varlen`` for
+padded or packed bidirectional ones in half precision, SDPA otherwise. A kernel that cannot express a mask refuses it
+by name; none falls back in silence.
 
 Legend: B rows, T query columns, S key columns, H heads, KV key/value heads, d head size.
 """
@@ -22,6 +22,8 @@ from dare_eval.networks.attention.masks import AttentionMask
 Attend = Callable[[Tensor, Tensor, Tensor], Tensor]
 """(queries [B,T,H,d], keys [B,S,KV,d], values [B,S,KV,d]) to [B,T,H,d]."""
 _KERNELS = {"sdpa": "sdpa", "flex": "flex", "varlen": "varlen", "flash_attention_2": "flash"}
+# Shorter sequences do not repay building a block mask at each pass.
+FLEX_FROM = 512
 BACKENDS = ("auto", *_KERNELS)
 
 
@@ -75,7 +77,7 @@ def choose_backend(call: Call) -> str:
     if rule.is_bidirectional:
         half = call.dtype in (torch.bfloat16, torch.float16)
         return "varlen" if half and not (call.cached and rule.segment_BS is not None) else "sdpa"
-    return "sdpa" if call.cached else "flex"
+    return "flex" if call.length >= FLEX_FROM and not call.cached else "sdpa"
 
 
 def plan_attention(backend: str, call: Call) -> Attend:

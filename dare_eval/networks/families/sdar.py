@@ -1,6 +1,7 @@
 """SDAR-1.7B, 4B and 8B: block-causal with blocks of 4, Qwen3-shaped keys, QK-norm.
 
 Source: SDAR, arXiv 2510.06303. ``attention_bias`` covers q, k, v and the output projection, as in Qwen3.
+``learned_positions`` (rows of a position table beside RoPE) is a switch of the tiny models of this package.
 """
 
 from __future__ import annotations
@@ -28,6 +29,7 @@ def parse(raw: Raw) -> dict[str, Any]:
         "qkv_bias": bias,
         "out_bias": bias,
         "block_length": raw.get("block_size", BLOCK_LENGTH),
+        "learned_positions": raw.get("learned_positions"),
     }
 
 
