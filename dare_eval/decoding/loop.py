@@ -30,7 +30,7 @@ from dare_eval.decoding.rows import Noise, Rows, row_seed
 from dare_eval.decoding.sampler import ValueSampler
 from dare_eval.decoding.schedule import Block, Budget, plan_blocks
 from dare_eval.decoding.step import Step
-from dare_eval.decoding.stopping import Stopper
+from dare_eval.decoding.stopping import Stopper, end_tokens
 from dare_eval.errors import UsageError
 from dare_eval.networks.network import DiffusionNetwork
 from dare_eval.spec import POLICIES, DecodeSpec
@@ -59,7 +59,7 @@ def decode(
     seeds = row_seeds if row_seeds is not None else [row_seed(spec.seed, prompt) for prompt in prompts]
     run = _Run(network, prompts, spec, Noise(seeds, network.device), record)
     run.decode()
-    return run.recorder.results(spec, network.config.eos_id, time.perf_counter() - started)
+    return run.recorder.results(run.ends, time.perf_counter() - started)
 
 
 def _check(
@@ -110,8 +110,9 @@ class _Run:
         self.cache = CACHES[spec.cache](self.denoiser)
         self.policy: Policy = POLICIES.get(spec.policy)(spec)
         self.sampler = ValueSampler(self.denoiser, self.policy.score)
-        self.stopper = Stopper(spec, self.canvas, network.config.eos_id)
-        self.recorder = Recorder(self.canvas, len(self.blocks), record)
+        self.ends = end_tokens(spec, network.config)
+        self.stopper = Stopper(spec, self.canvas, self.ends)
+        self.recorder = Recorder(self.canvas, spec, network.config.eos_id, len(self.blocks), record)
         self.finished: set[int] = set()
         self.overwrite = "overwrite_committed" in spec.parity
         self.idle_pass = "idle_cached_pass" in spec.parity and spec.cache in ("prefix", "dual")

@@ -43,8 +43,10 @@ class _Kept:
 class Recorder:
     """Counts and maps of one decoding run."""
 
-    def __init__(self, canvas: Canvas, blocks: int, options: RecordOptions | None) -> None:
-        self.canvas, self.options = canvas, options
+    def __init__(
+        self, canvas: Canvas, spec: DecodeSpec, eos_id: int, blocks: int, options: RecordOptions | None
+    ) -> None:
+        self.canvas, self.spec, self.eos_id, self.options = canvas, spec, eos_id, options
         self.nfe = [0] * canvas.rows
         self.by_block = [[0] * blocks for _ in range(canvas.rows)]
         self.edits: list[list[Edit]] = [[] for _ in range(canvas.rows)]
@@ -90,17 +92,17 @@ class Recorder:
         committed_RT[number_R1, done.found.columns_RM] = done.commit_RM
         self._kept.append(_Kept(done.rows.ids, steps, state_RT, proposal_RT, score_RT, committed_RT))
 
-    def results(self, spec: DecodeSpec, eos_id: int, wall_s: float) -> list[DecodeResult]:
-        """Return one result per row; ``wall_s`` is the wall time of the whole batch."""
+    def results(self, ends: frozenset[int], wall_s: float) -> list[DecodeResult]:
+        """Return one result per row, trimmed before the first of ``ends``; ``wall_s`` is that of the whole batch."""
         ids, steps = self.canvas.ids_BT.tolist(), self.step_BT.tolist()
         found = []
         for row in range(self.canvas.rows):
             region = slice(self.canvas.starts[row], self.canvas.ends[row])
-            tokens, stop = trim(ids[row][region], eos_id, spec.stop_ids, spec.gen_length)
+            tokens, stop = trim(ids[row][region], self.eos_id, ends, self.spec.gen_length)
             result = DecodeResult(
                 tokens=tokens,
                 nfe=self.nfe[row],
-                nfe_by_block=self._blocks_of(row, spec.block_length),
+                nfe_by_block=self._blocks_of(row, self.spec.block_length),
                 generated_tokens=len(tokens),
                 wall_s=wall_s / self.canvas.rows,
                 step_map=steps[row][region],

@@ -57,14 +57,14 @@ class DecodeResult:
     """One decoded row."""
 
     tokens: list[int]
-    """Response trimmed before the first EOS or stop id and to gen_length."""
+    """Response trimmed before the first end token (of the checkpoint or the spec), at most gen_length."""
     text: str = ""
     """Filled in by the caller, who has the tokenizer."""
     nfe: int
     """Forwards this row took part in; a guidance step with its doubled batch counts once."""
     nfe_by_block: list[int]
     generated_tokens: int
-    """Length of ``tokens``: the first EOS and all after it excluded."""
+    """Length of ``tokens``: the first end token and all after it excluded."""
     wall_s: float
     """Wall time of the batch divided by its rows."""
     step_map: list[int]
@@ -87,10 +87,10 @@ class DecodeResult:
         return self.generated_tokens / self.wall_s if self.wall_s else 0.0
 
 
-def trim(response: list[int], eos_id: int, stop_ids: Collection[int], gen_length: int) -> tuple[list[int], str]:
+def trim(response: list[int], eos_id: int, ends: Collection[int], gen_length: int) -> tuple[list[int], str]:
     """Return the response before its first end token, and why it ends: ``eos``, ``stop_id`` or ``length``."""
     cut = response[:gen_length]
     for position, token in enumerate(cut):
-        if token == eos_id or token in stop_ids:
+        if token == eos_id or token in ends:
             return cut[:position], "eos" if token == eos_id else "stop_id"
     return cut, "length"

@@ -89,7 +89,7 @@ class Budget:
             wanted = [int(torch.tensor(float(left)) * self.fractions[index]) for left in masks]
         else:
             totals = [block.length] * len(masks) if self.causal else at_start
-            wanted = [spread(total, block.steps)[index] for total in totals]
+            wanted = [share(total, block.steps, index) for total in totals]
         if self.overwrite:
             return wanted
         return [min(max(count, self.least), left) for count, left in zip(wanted, masks, strict=True)]
@@ -108,9 +108,9 @@ class Budget:
         return index / (total - 1) if total > 1 else 1.0
 
 
-def spread(total: int, steps: int) -> list[int]:
-    """Return ``total`` split over ``steps``, the remainder on the first ones."""
-    return [total // steps + (i < total % steps) for i in range(steps)]
+def share(total: int, steps: int, index: int) -> int:
+    """Return step ``index``'s part of ``total`` spread over ``steps``, the remainder on the first ones."""
+    return total // steps + (index < total % steps)
 
 
 def _time_fractions(steps: int, eps: float) -> torch.Tensor:

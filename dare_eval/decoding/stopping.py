@@ -11,16 +11,22 @@ import torch
 
 from dare_eval.decoding.canvas import Canvas
 from dare_eval.decoding.rows import Rows
+from dare_eval.networks.config import NetworkConfig
 from dare_eval.spec import DecodeSpec
+
+
+def end_tokens(spec: DecodeSpec, config: NetworkConfig) -> frozenset[int]:
+    """Return every id that ends a response: the checkpoint's EOS, end of turn and stop ids, and those of the spec."""
+    return frozenset((config.eos_id, *config.stop_ids, *spec.stop_ids))
 
 
 class Stopper:
     """Tells which rows may leave."""
 
-    def __init__(self, spec: DecodeSpec, canvas: Canvas, eos_id: int) -> None:
+    def __init__(self, spec: DecodeSpec, canvas: Canvas, ends: frozenset[int]) -> None:
         device = canvas.ids_BT.device
         self.mode, self.canvas = spec.early_stop, canvas
-        self.ends = torch.tensor([eos_id, *spec.stop_ids], device=device)
+        self.ends = torch.tensor(sorted(ends), device=device)
         self.column_T = torch.arange(canvas.width, device=device)
         self.starts_B1 = torch.tensor(canvas.starts, device=device)[:, None]
 

@@ -71,7 +71,7 @@ class DecodeSpec:
     eos_rule: str = "none"
     """What is done to EOS proposals."""
     stop_ids: tuple[int, ...] = ()
-    """Token ids that end a response besides the network's EOS."""
+    """Token ids that end a response besides those of the checkpoint (EOS, end of turn)."""
     early_stop: str = "none"
     """When a row with an end token leaves: never, after its block, or once everything before it is committed."""
     seed: int = 0

@@ -13,7 +13,7 @@ from dare_eval.decoding.denoiser import Denoiser
 from dare_eval.decoding.results import trim
 from dare_eval.decoding.rows import Noise, Rows, row_seed
 from dare_eval.decoding.sampler import ValueSampler, draw, keep_top_k, keep_top_p
-from dare_eval.decoding.schedule import Budget, plan_blocks, spread
+from dare_eval.decoding.schedule import Budget, plan_blocks, share
 from dare_eval.errors import UsageError
 from dare_eval.spec import DecodeSpec
 from tests.decoding.conftest import prompts, tiny
@@ -91,8 +91,8 @@ def test_chunks_do_not_change_proposals(monkeypatch):
     assert [r.response for r in decode(tiny("llada"), prompts(), given)] == [r.response for r in whole]
 
 
-def test_spread_puts_the_remainder_first():
-    assert [spread(count, 4) for count in (10, 7)] == [[3, 3, 2, 2], [2, 2, 2, 1]]
+def test_sharing_puts_the_remainder_first():
+    assert [[share(count, 4, index) for index in range(4)] for count in (10, 7)] == [[3, 3, 2, 2], [2, 2, 2, 1]]
 
 
 def budget(**settings):

@@ -17,7 +17,7 @@ class ToyNetwork:
 
     def __init__(self, logits: Callable[[Tensor, Tensor], Tensor], vocab_size: int, mask_id: int, **config):
         self.logits, self.device, self.calls = logits, torch.device("cpu"), []
-        ids = {"eos_id": -1, "eot_id": None, "pad_id": 0, "bos_id": None}
+        ids = {"eos_id": -1, "eot_id": None, "pad_id": 0, "bos_id": None, "stop_ids": ()}
         rest = {"family": "llada", "shift": False, "block_length": None, "context_length": 4096}
         self.config = SimpleNamespace(
             vocab_size=vocab_size, mask_id=mask_id, learned_positions=None, **{**ids, **rest, **config}

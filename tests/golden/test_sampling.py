@@ -25,8 +25,10 @@ def network_of(folder: str):
     with open(f"{folder}/config.json", encoding="utf-8") as file:  # noqa: PTH123
         raw = json.load(file)
     named = {f"{key.removesuffix('_id')}_token_id" for key in TOKENS}
-    # Ids that a published config leaves out sit at the end of the tiny vocabularies.
-    ids = {key: raw["vocab_size"] + place for key, place in TOKENS.items()}
+    # Ids that a published config leaves out sit at the end of the tiny vocabularies. Only LLaDA's rules know an
+    # end of turn; elsewhere the references end at EOS.
+    known = TOKENS if raw["model_type"] == "llada" else {k: v for k, v in TOKENS.items() if k != "eot_id"}
+    ids = {key: raw["vocab_size"] + place for key, place in known.items()}
     return load_network(folder, token_ids={} if named <= set(raw) else ids)
 
 

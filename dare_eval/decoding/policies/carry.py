@@ -12,7 +12,7 @@ from typing import ClassVar
 from torch import Tensor
 
 from dare_eval.decoding.policies.base import Policy
-from dare_eval.decoding.schedule import spread
+from dare_eval.decoding.schedule import share
 from dare_eval.decoding.step import Step, best
 
 
@@ -23,7 +23,8 @@ class CarryOver(Policy):
 
     def select(self, step: Step) -> Tensor:
         """Return what is committed of the candidates."""
-        ahead = spread(self.spec.block_length, step.steps or 1)[step.index + 1 :]
-        considered = [max(left - sum(ahead), 1) for left in step.masks]
+        steps = step.steps or 1
+        later = sum(share(self.spec.block_length, steps, index) for index in range(step.index + 1, steps))
+        considered = [max(left - later, 1) for left in step.masks]
         passed_RM = best(step, step.score_RM, considered) & (step.score_RM >= self.threshold)
         return passed_RM | best(step, step.score_RM, [1] * len(step.masks))
