@@ -68,9 +68,10 @@ def prepare(
             cfg["infer"]["runner"]["max_num_workers"] = workers
     if scorer:
         cfg["eval"]["runner"]["task"]["scorer"] = scorer
-    for dataset_cfg in cfg.get("datasets", []) if limit else ():
-        before = dataset_cfg["reader_cfg"].get("test_range")
-        dataset_cfg["reader_cfg"]["test_range"] = f"{before if isinstance(before, str) else ''}[:{limit}]"
+    if limit:
+        from dare_eval.runtime.limits import apply_limit
+
+        apply_limit(list(cfg.get("datasets", [])), limit)
     return folder
 
 

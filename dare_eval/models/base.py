@@ -35,13 +35,16 @@ class DiffusionModel(LikelihoodModel, BaseModel):
     ``path`` is a packaged name, a folder or a hub id (``DARE_MODEL_<NAME>`` overrides it); ``decoding`` the settings
     of a ``DecodeSpec``, ``likelihood`` those of a ``LikelihoodTask``; ``max_seq_len`` a limit below the checkpoint's
     own; ``long_prompts`` is ``refuse`` or ``cut`` (drop tokens from the left); ``device`` ``auto`` takes CUDA when
-    there is one. Raises ``UsageError`` for wrong settings and ``DataError`` for checkpoints that cannot be read.
+    there is one, ``spread`` lays the layers over all visible GPUs. Raises ``UsageError`` for wrong settings and
+    ``DataError`` for checkpoints that cannot be read.
     """
 
     family: ClassVar[str] = ""
     families: ClassVar[tuple[str, ...]] = ()
     """Further families that the wrapper takes when the checkpoint says so (mixture-of-experts variants)."""
     chat: ClassVar[bool] = True
+    runs_on_cpu: ClassVar[bool] = True
+    """One GPU asked for is a wish: without any, the model runs on the CPU."""
 
     def __init__(
         self,
@@ -197,6 +200,8 @@ def _load(place: Path, dtype: str, device: str, attn_backend: str) -> Any:
 
     from dare_eval.networks import load_network
 
+    if device == "spread":
+        return load_network(str(place), dtype=dtype, device_map="auto", attn_backend=attn_backend).eval()
     if device == "auto":
         device = "cuda" if torch.cuda.is_available() else "cpu"
     return load_network(str(place), dtype=dtype, device=device, attn_backend=attn_backend).eval()

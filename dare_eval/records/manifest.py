@@ -87,6 +87,8 @@ class DatasetEntry:
     """Name of the mean graded credit, such as ``cell``, where the scorer grades."""
     expected: int | None = None
     """Number of items, repeats included."""
+    subset: str | None = None
+    """Which part of the whole data set was evaluated; None for all of it."""
     max_out_len: int | None = None
     """Longest response asked for, in tokens, where the decode spec does not say."""
 

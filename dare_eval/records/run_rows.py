@@ -43,7 +43,7 @@ def has_graded(records: list[ItemRecord]) -> bool:
 def _own(run: Run, model: str, dataset: str) -> list[ResultRow]:
     settings = run.settings(model, dataset)
     entry = run.manifest.dataset(dataset) if run.manifest else None
-    labels = list(run.problems)
+    labels = list(run.problems) + ([f"subset: {entry.subset}"] if entry and entry.subset else [])
     records: list[ItemRecord] = []
     try:
         file = run.items(model, dataset)

@@ -182,7 +182,8 @@ class DareEvalTask(OpenICLEvalTask):
         self._save_results(result)
         settings = score_settings(pair, self.model_cfg, self.dataset_cfg, self.scorer)
         target = pair.target(Path(self.work_dir) / "results")
-        write_sidecar(target, settings, notes)
+        ks = self.dataset_cfg.get("k", 1)
+        write_sidecar(target, settings, {**notes, "ks": [ks] if isinstance(ks, int) else list(ks)})
 
     def _note(self, pair: Pair, error: Exception) -> None:
         log = self.get_log_path("out")

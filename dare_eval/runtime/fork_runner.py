@@ -28,7 +28,7 @@ from opencompass.utils import dataset_abbr_from_cfg, get_logger, model_abbr_from
 
 from dare_eval.errors import SetupError
 from dare_eval.inferencers.item_store import item_files
-from dare_eval.runtime.devices import visible_devices
+from dare_eval.runtime.devices import settled, visible_devices
 from dare_eval.runtime.dotted import dotted_types, resolve
 from dare_eval.runtime.failures import Failure, record_failure
 
@@ -56,6 +56,7 @@ class ForkRunner(LocalRunner):
 
     def launch(self, tasks: list[Any]) -> list[tuple[str, int]]:
         """Run all tasks and return ``(name, exit code)`` of each; a negative code is a signal."""
+        tasks = [settled(cfg, len(visible_devices())) for cfg in tasks]
         if self.debug:
             found: list[tuple[str, int]] = super().launch(tasks)
             return found

@@ -27,6 +27,7 @@ from dare_eval.records.manifest import (
 )
 from dare_eval.records.provenance import environment
 from dare_eval.runtime.built import content_hash, dataset_name, rows_of, split_of
+from dare_eval.runtime.limits import subset_of
 from dare_eval.runtime.model_facts import STRIPPED
 from dare_eval.runtime.plan import Pair
 from dare_eval.runtime.sidecars import plain
@@ -115,6 +116,7 @@ def _datasets(combinations: Sequence[Any]) -> tuple[DatasetEntry, ...]:
             split=split_of(dataset_cfg),
             prompt_hash=prompt_hash(dataset_cfg),
             template=dataset_cfg.get("style"),
+            subset=subset_of(dataset_cfg),
             **_scored_by(dataset_cfg),
             **_size(dataset_cfg),
         )

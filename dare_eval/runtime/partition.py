@@ -24,6 +24,7 @@ from dare_eval.inferencers.item_store import move_aside
 from dare_eval.panels import show_error
 from dare_eval.runtime.data_paths import share_data_root
 from dare_eval.runtime.failures import failure_from, failure_of, record_failure, take_back
+from dare_eval.runtime.limits import apply_limit, limit_of_environment
 from dare_eval.runtime.manifests import start_manifest
 from dare_eval.runtime.plan import Pair, check_names, check_scorer, plan_pair, score_settings
 from dare_eval.runtime.predictions import part_files, read_entries
@@ -58,7 +59,7 @@ class _Partitioner(BasePartitioner):
         """Return the tasks; ends the process with a panel and the error's exit code when the config is refused."""
         share_data_root()
         try:
-            tasks: list[Any] = super().__call__(cfg)
+            tasks: list[Any] = super().__call__(_within_limit(cfg))
         except DareError as error:
             show_error(error)
             raise SystemExit(error.exit_code) from None
@@ -193,6 +194,17 @@ class EvalPartitioner(_Partitioner):
                 task = {"models": [model_cfg], "datasets": [[dataset_cfg]], "work_dir": work_dir, **add_cfg}
                 tasks.append(Config(task))
         return tasks
+
+
+def _within_limit(cfg: Any) -> Any:
+    """Return ``cfg`` with every data set cut to ``DARE_LIMIT`` questions; itself where that is not set."""
+    limit = limit_of_environment()
+    if limit is None:
+        return cfg
+    cut = copy.deepcopy(cfg)
+    combined = cut.get("model_dataset_combinations") or []
+    apply_limit([*cut.get("datasets", []), *(one for entry in combined for one in entry["datasets"])], limit)
+    return cut
 
 
 def _buckets(chunks: list[Chunk], workers: int) -> list[list[Chunk]]:

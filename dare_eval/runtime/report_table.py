@@ -88,6 +88,7 @@ def _also(report: PairReport) -> list[str]:
     if report.malformed is not None:
         found.append(f"malformed {report.malformed} of {report.rows[0].n}")
     head = report.rows[0]
+    found += [label for label in head.labels if label.startswith(("subset", "mean of"))]
     if head.errors or head.unscored:
         found.append(f"{head.errors} failed, {head.unscored} unscored")
     if not report.complete:

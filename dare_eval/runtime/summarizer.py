@@ -19,13 +19,17 @@ from opencompass.utils import dataset_abbr_from_cfg, model_abbr_from_cfg
 from dare_eval.errors import IncompleteError
 from dare_eval.records.summary import ResultRow, write_report
 from dare_eval.runtime.failures import Failure
+from dare_eval.runtime.groups import benchmark_groups
 from dare_eval.runtime.manifests import finish_manifest
 from dare_eval.runtime.report_rows import PairReport, group_rows, pair_report, records_of
 from dare_eval.runtime.report_table import output_console, show_failures, show_table
 
 
 class ReportSummarizer(DefaultSummarizer):
-    """Summarizer of every config of this project; takes ``dataset_abbrs`` and ``summary_groups`` like upstream's."""
+    """Summarizer of every config of this project; takes ``dataset_abbrs`` and ``summary_groups`` like upstream's.
+
+    Without groups of its own, a benchmark that is split into several data sets gets its average.
+    """
 
     def summarize(self, output_path: str | None = None, time_str: str = "") -> None:
         """Write and show the report; raises ``SystemExit(3)`` when something is missing."""
@@ -33,7 +37,8 @@ class ReportSummarizer(DefaultSummarizer):
         self._upstream_files(output_path, time_str)
         pairs = [(model_abbr_from_cfg(m), dataset_abbr_from_cfg(d)) for m, d in self._combinations()]
         reports = [pair_report(work_dir, model, dataset) for model, dataset in pairs]
-        groups = group_rows(self.summary_groups or [], {(one.model, one.dataset): one.rows[0] for one in reports})
+        wanted = self.summary_groups or benchmark_groups(cfg for _, cfg in self._combinations())
+        groups = group_rows(wanted, {(one.model, one.dataset): one.rows[0] for one in reports})
         report = write_report(work_dir, [*_stored(reports), *groups])
         missing = [one for one in reports if not one.complete]
         finish_manifest(work_dir, "incomplete" if missing else "finished", _decoding_s(work_dir, reports))

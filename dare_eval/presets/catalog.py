@@ -1,0 +1,113 @@
+"""What there is to run: benchmarks, batteries of them, and the models that stand for each family (``catalog.yaml``).
+
+Also writes the config of a run from those names: the files in ``configs/eval`` are this text, and ``dare-eval run
+--model ... --bench ...`` writes the same for any combination. Leaves out the settings of models (``presets``).
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from importlib import resources
+from typing import Any
+
+from dare_eval.errors import unknown
+from dare_eval.presets import entry
+
+PACKAGED = "dare_eval.configs"
+"""Where the configs are found from anywhere; files below ``configs/eval`` use ``..`` instead."""
+
+
+@functools.cache
+def catalog() -> dict[str, dict[str, Any]]:
+    """Return ``catalog.yaml`` as read."""
+    import yaml
+
+    text = resources.files(__package__).joinpath("catalog.yaml").read_text()
+    loaded: dict[str, dict[str, Any]] = yaml.safe_load(text)
+    return loaded
+
+
+def benchmarks(names: Iterable[str] = (), suites: Iterable[str] = ()) -> list[str]:
+    """Return benchmark names, those of ``suites`` included, each once; raises ``UsageError`` with the nearest name."""
+    found = list(names)
+    for suite in suites:
+        if suite not in catalog()["suites"]:
+            raise unknown("suite", suite, catalog()["suites"], remedy="dare-eval ls suites")
+        found += catalog()["suites"][suite]
+    for name in found:
+        if name not in catalog()["benchmarks"]:
+            raise unknown("benchmark", name, catalog()["benchmarks"], remedy="dare-eval ls benchmarks")
+    return list(dict.fromkeys(found))
+
+
+def model_of(family: str, benchmark: str) -> str:
+    """Return the model that stands for ``family`` in ``configs/eval`` on a benchmark."""
+    about = catalog()["families"][family]
+    by_likelihood = benchmark in catalog()["suites"]["likelihood"]
+    return str(about.get("likelihood", about["model"]) if by_likelihood else about["model"])
+
+
+@dataclass(frozen=True, slots=True)
+class RunText:
+    """The config of one model on some benchmarks, as text; ``changes`` are set in the model config (dotted keys)."""
+
+    model: str
+    benchmarks: Sequence[str]
+    work_dir: str
+    configs: str = PACKAGED
+    about: str = ""
+    changes: Mapping[str, Any] = field(default_factory=dict)
+
+    def __str__(self) -> str:
+        """Return the text; raises ``UsageError`` for an unknown model."""
+        lines = [f'"""{self.about or self._about()}"""', "", "from mmengine.config import read_base", ""]
+        lines += ["with read_base():", f"    from {self._place('eval._base.runtime')} import *"]
+        lines += [line for name in self.benchmarks for line in self._import(name)]
+        lines += [f"    from {self._place('models.' + entry(self.model)['config'])} import models", ""]
+        lines += [f"models[0]{_keys(key)} = {value!r}" for key, value in self.changes.items()]
+        return "\n".join([*lines, *self._datasets(), f'work_dir = "{self.work_dir}"', ""])
+
+    def _about(self) -> str:
+        few = len(self.benchmarks) <= 3
+        return f"{self.model} on {', '.join(self.benchmarks) if few else f'{len(self.benchmarks)} benchmarks'}."
+
+    @property
+    def _plain(self) -> bool:
+        """Whether the imported list is the list of data sets as it is."""
+        return len(self.benchmarks) == 1 and "suffix" not in catalog()["benchmarks"][self.benchmarks[0]]
+
+    def _import(self, name: str) -> list[str]:
+        module, _, variable = str(catalog()["benchmarks"][name]["config"]).partition(":")
+        place = self._place(module.removeprefix("configs.")) if module.startswith("configs.") else module
+        named = f"{variable} as {'datasets' if self._plain else name}"
+        line = f"    from {place} import {named}"
+        return [line] if len(line) <= 120 else [f"    from {place} import (", f"        {named},", "    )"]
+
+    def _datasets(self) -> list[str]:
+        if self._plain:
+            return []
+        suffixes = {name: catalog()["benchmarks"][name].get("suffix") for name in self.benchmarks}
+        renamed = '[dict(one, abbr=one["abbr"] + "{}") for one in {}]'
+        listed = [renamed.format(suffix, name) if suffix else name for name, suffix in suffixes.items()]
+        if len(listed) == 1:
+            return [f"datasets = {listed[0]}"]
+        return ["datasets = [", *[f"    *{part}," for part in listed], "]"]
+
+    def _place(self, module: str) -> str:
+        """Return a module of ``configs`` as the file imports it; a file in ``configs/eval`` is a neighbour of some."""
+        if self.configs == PACKAGED:
+            return f"{PACKAGED}.{module}"
+        return f".{module.removeprefix('eval.')}" if module.startswith("eval.") else f"..{module}"
+
+
+def stock_text(family: str, benchmark: str) -> str:
+    """Return the content of ``configs/eval/<family>_<benchmark>.py``."""
+    model = model_of(family, benchmark)
+    about = f"{model} on {benchmark}: {catalog()['benchmarks'][benchmark]['about']}."
+    return str(RunText(model, [benchmark], f"runs/{family}_{benchmark}", configs="..", about=about))
+
+
+def _keys(dotted: str) -> str:
+    return "".join(f'["{part}"]' for part in dotted.split("."))
