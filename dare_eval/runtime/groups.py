@@ -9,17 +9,19 @@ from opencompass.utils import dataset_abbr_from_cfg
 
 from dare_eval.evaluators.benchmarks import benchmark_of, is_likelihood
 
+PART_KEYS = ("name", "category")
+
 
 def benchmark_groups(dataset_cfgs: Iterable[Any]) -> list[dict[str, Any]]:
-    """Return one summary group per benchmark that has several data sets of one class, in order of appearance.
+    """Return one summary group per benchmark of which several named parts run, in order of appearance.
 
-    The average weighs every data set alike, as upstream's groups do. Parts of different classes (LiveCodeBench's
-    three tasks) answer different questions and are not averaged.
+    The average weighs every part alike, as upstream's groups do. Only data sets of one class that differ in ``name``
+    or ``category`` are parts: prompt variants of one data set are not, and LiveCodeBench's three tasks neither.
     """
     parts: dict[tuple[str, str], list[str]] = {}
     for cfg in dataset_cfgs:
         found = benchmark_of(cfg)
-        if found is not None:
+        if found is not None and any(cfg.get(key) for key in PART_KEYS):
             name = f"{found.name} (likelihood)" if is_likelihood(cfg) else found.name
             members = parts.setdefault((name, str(cfg["type"])), [])
             if (abbr := dataset_abbr_from_cfg(cfg)) not in members:
