@@ -24,7 +24,7 @@ def visible_devices() -> list[str]:
     chosen = os.environ.get("CUDA_VISIBLE_DEVICES")
     if chosen is not None:
         names = [name.strip() for name in chosen.split(",") if name.strip()]
-        return [name for name in names if not name.startswith("-")]
+        return [name for name in names if not name.startswith("-") and name != "NoDevFiles"]
     return [str(number) for number in range(len(_device_files()))]
 
 
