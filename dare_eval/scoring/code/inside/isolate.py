@@ -47,7 +47,7 @@ def drop_privileges() -> None:
     """Give up all capabilities for good (the zygote has seen to it that no exec brings one back) and set the filter."""
     linux.forbid_new_privileges()
     linux.drop_capabilities()
-    seccomp.restrict()
+    seccomp.FILTER.restrict()
 
 
 def keep_only(*descriptors: int) -> None:
@@ -65,8 +65,13 @@ def redirect(source: int, *targets: int) -> None:
         os.dup2(source, target, inheritable=True)
 
 
-def forget_helpers() -> None:
-    """Drop this package from the module table, so that a program meets only what it imports itself."""
+def helpers() -> tuple[str, ...]:
+    """Return the names of this package's loaded modules."""
     package = __name__.partition(".")[0]
-    for name in [name for name in sys.modules if name.partition(".")[0] == package]:
-        del sys.modules[name]
+    return tuple(name for name in sys.modules if name.partition(".")[0] == package)
+
+
+def forget(modules: tuple[str, ...]) -> None:
+    """Drop ``modules`` from the module table, so that a program meets only what it imports itself."""
+    for name in modules:
+        sys.modules.pop(name, None)

@@ -29,6 +29,8 @@ class Setting(NamedTuple):
     limits: dict[str, Any]
     box: str
     private: bool
+    helpers: tuple[str, ...]
+    """Names of this package's modules, collected once: looking through the module table would copy its pages."""
 
 
 class Verdict(NamedTuple):
@@ -108,7 +110,7 @@ def _become_program(job: dict[str, Any], setting: Setting, sock: socket.socket, 
         isolate.limit_resources(setting.limits, private=setting.private)
         isolate.drop_privileges()
         seed_generators()
-        isolate.forget_helpers()
+        isolate.forget(setting.helpers)
     except OSError as error:
         frames.send(sock, ["setup", str(error)])
         return

@@ -20,7 +20,7 @@ import time
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from . import frames, linux, rootfs, watch
+from . import frames, isolate, linux, rootfs, watch
 from .judge import Setting, judge
 
 CONTROL = 3
@@ -94,10 +94,11 @@ def _serve(
     gc.freeze()
     box = rootfs.BOX if private else tempfile.mkdtemp(prefix="dare-box-")
     started = time.monotonic()
+    helpers = isolate.helpers()
     pid = os.fork()
     if pid == 0:
         control.close()
-        _judge_and_exit(host, Setting(job["limits"], box, private))
+        _judge_and_exit(host, Setting(job["limits"], box, private, helpers))
     host.close()
     report = _watch(pid, job["limits"], started, control, family)
     family.kill()
