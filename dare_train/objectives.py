@@ -76,4 +76,4 @@ def cart_weights(masked_BT: Tensor, p: float, context_BT: Tensor | None = None) 
 
 def weighted_nll(logp_X: Tensor, weight_X: Tensor, denominator: float) -> Tensor:
     """Return ``-sum(weight * logp) / denominator`` in float32; 0 with a gradient of 0 when nothing is masked."""
-    return -(logp_X.float() * weight_X).sum() / max(denominator, 1.0)
+    return -(logp_X * weight_X).sum() / max(denominator, 1.0)

@@ -6,6 +6,7 @@ evaluation of the result (``dare_train.then_eval``).
 
 from __future__ import annotations
 
+import contextlib
 import os
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -13,6 +14,7 @@ from typing import Any
 
 from rich.console import Console
 
+from dare_eval.errors import SetupError
 from dare_train.config import RunConfig
 from dare_train.engine.world import World
 from dare_train.folder import RunFolder, open_folder, write_config
@@ -78,10 +80,22 @@ def train_prepared(prepared: Prepared, folder: RunFolder, algorithm: str, method
         start_manifest(folder.path, prepared, algorithm, method)
     try:
         train(state, config, folder.path, console)
-    except BaseException:
+    except BaseException as error:
         if world.leads:
-            finish_manifest(folder.path, state, status="incomplete")
+            with contextlib.suppress(OSError):  # on a full disk the manifest keeps saying 'running'; the cause counts
+                finish_manifest(folder.path, state, status="incomplete")
+        if isinstance(error, OSError):
+            raise _unwritable(folder, error) from error
         raise
     if world.leads:
         export_model(network.eval(), prepared.plan.tokenizer, folder.model)
         finish_manifest(folder.path, state, status="finished", model=folder.model)
+
+
+def _unwritable(folder: RunFolder, error: OSError) -> SetupError:
+    return SetupError(
+        f"the run cannot write its files: {error.strerror or error}",
+        seen=folder.path,
+        allowed="a writable disk with room",
+        remedy="free disk space and run the same command: it continues from the last checkpoint",
+    )

@@ -1,0 +1,177 @@
+"""Rows, rendering, order and batches."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+
+from dare_eval.errors import DataError, UsageError
+from dare_train.config import DataSettings
+from dare_train.data.batches import RowOrder, collate
+from dare_train.data.render import Example, Renderer
+from dare_train.data.rows import Row, SkippedRows, read_rows
+from dare_train.data.spec import Selection, parse_sources, separate
+from dare_train.data.tokenizer import build_puzzle_tokenizer
+
+TOKENIZER = build_puzzle_tokenizer()
+LLADA_LIKE = (
+    "{% for m in messages %}<user> {{ m['content'] | trim }} <eos>{% endfor %}<assistant> "  # header always follows
+)
+
+
+def settings(**changes):
+    return DataSettings(**{"train": "puzzles/sudoku", **changes})
+
+
+def render(row, **changes):
+    return Renderer(TOKENIZER, settings(**changes), frozenset([TOKENIZER.eos_token_id])).row(row)
+
+
+def row(answer="3 + 4", prompt="3 4 = 7"):
+    return Row(({"role": "user", "content": prompt},), answer, 0)
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("puzzles/sudoku", [Selection("puzzles/sudoku")]),
+        ("a.jsonl[train:10]", [Selection("a.jsonl", "train", 10)]),
+        ("a/b/c[train:10,test:5]", [Selection("a/b/c", "train", 10), Selection("a/b/c", "test", 5)]),
+        ("a + b[x]", [Selection("a"), Selection("b", "x")]),
+    ],
+)
+def test_sources(text, expected):
+    assert parse_sources(text) == expected
+
+
+@pytest.mark.parametrize("text", ["", "a[", "a[train:x]", "a[train:0]", "a[:3]", "a++b"])
+def test_a_malformed_source_is_refused(text):
+    with pytest.raises(UsageError, match="cannot be read"):
+        parse_sources(text)
+
+
+def test_test_rows_beside_training_rows_are_held_out():
+    train, held = separate(parse_sources("a[train:10,test:5]+b[test]"))
+    assert [str(item) for item in train] == ["a[train:10]", "b[test]"]
+    assert [str(item) for item in held] == ["a[test:5]"]
+
+
+def test_tokenizer_gives_numbers_and_tags_one_token_each_and_round_trips():
+    text = "<answer> 100 * 0 - ( 57 + 3 ) / 2 = 1 </answer>"
+    ids = TOKENIZER(text)["input_ids"]
+    assert len(ids) == len(text.split()) and TOKENIZER.decode(ids, skip_special_tokens=True) == text
+    assert TOKENIZER("<answer>5*19</answer>")["input_ids"] == TOKENIZER("<answer> 5 * 19 </answer>")["input_ids"]
+    assert TOKENIZER("hello 101")["input_ids"] == [TOKENIZER.unk_token_id] * 2
+
+
+def test_saved_tokenizer_is_the_same_one(tmp_path):
+    from dare_train.setup import load_tokenizer
+
+    TOKENIZER.save_pretrained(tmp_path)
+    loaded = load_tokenizer(str(tmp_path))
+    turns = [{"role": "user", "content": "3 4 = 7"}]
+    for tokenizer in (TOKENIZER, loaded):
+        text = tokenizer.apply_chat_template(turns, tokenize=False, add_generation_prompt=True)
+        assert tokenizer(text, add_special_tokens=False)["input_ids"] == list(render(row()).ids[:7])
+
+
+def test_prompt_and_answer_are_split_where_generation_starts():
+    example = render(row())
+    tokens = TOKENIZER.convert_ids_to_tokens(example.ids)
+    assert tokens == ["<bos>", "<user>", "3", "4", "=", "7", "<assistant>", "3", "+", "4", "<eos>"]
+    assert example.prompt_length == 7 and example.answer_length == 4
+    assert render(row(), end_of_turn=False).answer_length == 3
+
+
+def test_a_header_that_the_template_always_writes_is_not_trained():
+    tokenizer = build_puzzle_tokenizer()
+    tokenizer.chat_template = LLADA_LIKE
+    renderer = Renderer(tokenizer, settings(), frozenset([tokenizer.eos_token_id]))
+    prompt = renderer.prompt(row().turns)
+    assert prompt.endswith("<assistant> ")
+    with pytest.raises(DataError, match="differently"):
+        renderer.row(row())  # this template gives the answer the user's header: the prompt is no prefix
+    tokenizer.chat_template = LLADA_LIKE.replace("<user>", "{{ '<user>' if m['role'] == 'user' else '<assistant>' }}")
+    tokens = tokenizer.convert_ids_to_tokens(renderer.row(row()).ids)
+    assert tokens[-5:] == ["<assistant>", "3", "+", "4", "<eos>"]
+
+
+@pytest.mark.parametrize(
+    ("record", "part"),
+    [
+        ({"prompt": "a"}, "'response' is missing"),
+        ({"prompt": "a", "response": " "}, "'response' is empty"),
+        ({"prompt": 3, "response": "b"}, "'prompt' is empty or not text"),
+        ({"prompt": "a", "response": None}, "'response' is missing"),
+    ],
+)
+def test_a_bad_row_is_refused_with_its_index_or_counted(tmp_path, record, part):
+    path = tmp_path / "rows.jsonl"
+    path.write_text(json.dumps({"prompt": "1", "response": "2"}) + "\n" + json.dumps(record) + "\n")
+    with pytest.raises(DataError, match="row 1 of") as caught:
+        list(read_rows(Selection(str(path)), settings(), SkippedRows()))
+    assert part in str(caught.value) and "on_bad_row" in str(caught.value)
+    skipped = SkippedRows()
+    assert len(list(read_rows(Selection(str(path)), settings(on_bad_row="skip"), skipped))) == 1
+    assert skipped.total == 1
+
+
+def test_too_long_and_empty_rows_are_refused_or_counted():
+    renderer = Renderer(TOKENIZER, settings(max_length=8), frozenset())
+    with pytest.raises(DataError, match="row 0 cannot be trained on: row is too long"):
+        renderer.row(row())
+    skipped = SkippedRows()
+    renderer = Renderer(TOKENIZER, settings(max_length=8, on_bad_row="skip"), frozenset())
+    assert list(renderer.rows([row(), row("3", "4")], skipped)) == [Example((3, 5, 11, 6, 10, 2), 4)]
+    assert skipped.reasons == {"row is too long": 1}
+
+
+@pytest.mark.parametrize("text", ["{broken\n", "[1, 2]\n"])
+def test_a_damaged_file_names_the_line(tmp_path, text):
+    path = tmp_path / "rows.jsonl"
+    path.write_text(text)
+    with pytest.raises(DataError, match="line 1"):
+        list(read_rows(Selection(str(path)), settings(), SkippedRows()))
+
+
+def test_messages_and_parquet(tmp_path):
+    import pandas
+
+    turns = [{"role": "user", "content": "1"}, {"role": "assistant", "content": "2"}]
+    pandas.DataFrame({"chat": [turns, turns[:1]]}).to_parquet(tmp_path / "rows.parquet")
+    found = read_rows(Selection(str(tmp_path / "rows.parquet")), settings(messages_field="chat"), SkippedRows())
+    assert next(found).answer == "2"
+    with pytest.raises(DataError, match="not the assistant's"):
+        next(found)
+
+
+def test_puzzle_rows_are_the_evaluation_s_prompts_and_other_problems():
+    rows = list(read_rows(Selection("puzzles/countdown", "sft", 900), settings(), SkippedRows()))
+    assert len(rows) == 900 and len({r.turns[0]["content"] for r in rows}) > 700
+    problems = {(tuple(sorted(r.turns[0]["content"].split()[:3])), r.turns[0]["content"].split()[-1]) for r in rows}
+    assert len(problems) == 400
+    held = {r.turns[0]["content"] for r in read_rows(Selection("puzzles/countdown", "test"), settings(), SkippedRows())}
+    assert not held & {r.turns[0]["content"] for r in rows}
+
+
+@given(rows=st.integers(1, 40), seed=st.integers(0, 99), epoch=st.integers(0, 3))
+def test_each_epoch_visits_each_row_once_in_an_order_of_its_own(rows, seed, epoch):
+    order = RowOrder(rows, seed)
+    visited = [order[epoch * rows + place] for place in range(rows)]
+    assert sorted(visited) == list(range(rows))
+    assert visited == [RowOrder(rows, seed)[epoch * rows + place] for place in range(rows)], "any position, any time"
+
+
+def test_padding_is_outside_unless_it_is_eos_of_the_answer():
+    examples = [Example((5, 6, 7), 1), Example((5, 6, 7, 8, 9), 2)]
+    plain = collate(examples, (0, 1), pad_id=0)
+    assert plain.ids_BT.tolist() == [[5, 6, 7, 0, 0], [5, 6, 7, 8, 9]]
+    assert plain.maskable_BT.int().tolist() == [[0, 1, 1, 0, 0], [0, 0, 1, 1, 1]]
+    assert plain.valid_BT[0].tolist() == [True] * 3 + [False] * 2
+    filled = collate(examples, (0, 1), pad_id=0, eos_id=2, length=6)
+    assert filled.ids_BT[0].tolist() == [5, 6, 7, 2, 2, 2] and filled.maskable_BT[0].tolist() == [False] + [True] * 5
+    assert bool(filled.valid_BT.all()) and torch.equal(filled.ids_BT[1, 5:], torch.tensor([2]))

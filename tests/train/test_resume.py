@@ -1,0 +1,144 @@
+"""A run that is stopped anywhere and started again ends as one that was not; what is on disk is whole."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+import yaml
+
+from dare_eval.errors import DataError, IncompleteError, UsageError
+from dare_train.algorithms.build import build_sft
+from dare_train.engine.checkpoint import checkpoints
+from dare_train.engine.metrics import read_metrics
+from dare_train.run import run
+from tests.train.conftest import same_weights, weights_of
+from tests.train.test_loop import quiet
+
+PROGRAM = [str(Path(sys.executable).with_name("dare-train")), "sft"]
+LIMITED = """
+import resource, sys
+from dare_train.cli import main
+from dare_train.engine import loop
+real = loop.save_checkpoint
+def small(folder, network, optimizer, progress, world):
+    if progress["step"] > 2:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (4096, 4096))
+    return real(folder, network, optimizer, progress, world)
+loop.save_checkpoint = small
+main()
+"""
+
+
+def straight(config, tmp_path, **changes):
+    return weights_of(run(config(output_dir=str(tmp_path / "straight"), **changes), "sft", build_sft, quiet()).path)
+
+
+@pytest.mark.parametrize("stop", [1, 2, 3])
+def test_stopped_and_resumed_equals_straight(config, tmp_path, monkeypatch, stop):
+    """C162: some steps, stop, resume, the rest; weights are equal bit for bit."""
+    from dare_train.engine import loop
+
+    changes = {"optim": {"schedule": "cosine", "warmup_steps": 2}}
+    real = loop.train_step
+
+    def interrupted(state, *args):
+        numbers = real(state, *args)
+        if state.step == stop:
+            signal.raise_signal(signal.SIGTERM)
+        return numbers
+
+    monkeypatch.setattr(loop, "train_step", interrupted)
+    with pytest.raises(IncompleteError, match=f"SIGTERM after step {stop}"):
+        run(config(**changes), "sft", build_sft, quiet())
+    monkeypatch.setattr(loop, "train_step", real)
+    folder = run(config(**changes), "sft", build_sft, quiet())
+    assert same_weights(weights_of(folder.path), straight(config, tmp_path, **changes))
+    assert [line["step"] for line in read_metrics(folder.path / "metrics.jsonl")] == [1, 2, 3, 4]
+
+
+def test_same_seed_gives_the_same_weights_and_another_seed_others(config, tmp_path):
+    first = straight(config, tmp_path)
+    again = run(config(output_dir=str(tmp_path / "again")), "sft", build_sft, quiet())
+    other = run(config(output_dir=str(tmp_path / "other"), seed=4), "sft", build_sft, quiet())
+    assert same_weights(first, weights_of(again.path))
+    assert not same_weights(first, weights_of(other.path))
+
+
+def test_kill_at_any_moment_then_the_same_command(settings, config, tmp_path):
+    changes = {"train": {"max_steps": 120, "save_every": 10}}
+    path = tmp_path / "config.yaml"
+    path.write_text(yaml.safe_dump(settings(**changes)))
+    command = [*PROGRAM, "--config", str(path)]
+    env = {**os.environ, "OMP_NUM_THREADS": "1"}
+    folder = tmp_path / "run"
+    for wanted in (10, 40, 90):
+        process = subprocess.Popen(command, env=env, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        while process.poll() is None and not any(int(p.name[-8:]) >= wanted for p in checkpoints(folder / "checkpoints")):
+            time.sleep(0.002)
+        process.kill()
+        process.wait()
+    done = subprocess.run(command, env=env, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    assert "continuing after step" in done.stdout
+    assert same_weights(weights_of(folder), straight(config, tmp_path, **changes))
+
+
+def test_a_finished_run_is_not_repeated_and_fresh_keeps_the_old_one(config):
+    folder = run(config(), "sft", build_sft, quiet())
+    stamp = (folder.model / "model.safetensors").stat().st_mtime_ns
+    assert run(config(), "sft", build_sft, quiet()).finished
+    assert (folder.model / "model.safetensors").stat().st_mtime_ns == stamp
+    fresh = run(config(), "sft", build_sft, quiet(), fresh=True)
+    old = fresh.path.with_name("run.old-1")
+    assert same_weights(weights_of(old), weights_of(fresh.path))
+
+
+def test_a_longer_run_continues_and_other_settings_are_refused(config):
+    run(config(), "sft", build_sft, quiet())
+    longer = run(config(train={"max_steps": 6}), "sft", build_sft, quiet())
+    assert longer.checkpoint.name == "step_00000006"
+    with pytest.raises(UsageError, match="other settings") as caught:
+        run(config(optim={"lr": 0.5}, seed=9), "sft", build_sft, quiet())
+    assert "optim.lr" in str(caught.value) and "seed" in str(caught.value) and "--fresh" in str(caught.value)
+
+
+def test_a_folder_that_is_no_run_is_refused(config, tmp_path):
+    (tmp_path / "run").mkdir()
+    (tmp_path / "run" / "thesis.txt").write_text("precious")
+    with pytest.raises(UsageError, match="not a training run"):
+        run(config(), "sft", build_sft, quiet())
+
+
+def test_a_full_disk_leaves_the_previous_checkpoint(settings, config, tmp_path):
+    changes = {"train": {"max_steps": 4, "save_every": 1}}
+    path = tmp_path / "config.yaml"
+    path.write_text(yaml.safe_dump(settings(**changes)))
+    command = [sys.executable, "-c", LIMITED, "sft", "--config", str(path)]
+    done = subprocess.run(command, capture_output=True, text=True, check=False, env={**os.environ, "COLUMNS": "200"})
+    assert done.returncode == 5, done.stdout + done.stderr
+    assert "cannot be written" in done.stderr and "continues from step_00000002" in done.stderr
+    folder = tmp_path / "run" / "checkpoints"
+    assert [p.name for p in folder.iterdir()] == ["step_00000001", "step_00000002"]
+    again = subprocess.run([*PROGRAM, "--config", str(path)], capture_output=True, text=True, check=False)
+    assert again.returncode == 0 and "continuing after step 2" in again.stdout
+    assert same_weights(weights_of(tmp_path / "run"), straight(config, tmp_path, **changes))
+
+
+def test_a_damaged_checkpoint_is_named(config):
+    folder = run(config(), "sft", build_sft, quiet())
+    data = next(folder.checkpoint.glob("*.distcp"))
+    data.write_bytes(data.read_bytes()[: data.stat().st_size // 2])
+    with pytest.raises(DataError, match="cannot be read") as caught:
+        run(config(train={"max_steps": 6}), "sft", build_sft, quiet())
+    assert str(folder.checkpoint) in str(caught.value)
+
+
+def test_only_the_newest_checkpoints_are_kept(config):
+    folder = run(config(train={"max_steps": 6, "save_every": 1, "keep_checkpoints": 2}), "sft", build_sft, quiet())
+    assert [p.name for p in checkpoints(folder.path / "checkpoints")] == ["step_00000005", "step_00000006"]

@@ -1,0 +1,96 @@
+"""Settings: every field is described, mistakes are named with their remedy, files resolve to the same record."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+import yaml
+from pydantic import BaseModel, ValidationError
+
+from dare_eval.errors import UsageError
+from dare_train.config import SftConfig
+from dare_train.settings import load_config, to_yaml, validate
+
+RECIPES = sorted(Path(__file__).parents[2].joinpath("configs/train").rglob("sft_*.yaml"))
+
+
+def sections(kind: type[BaseModel]) -> list[type[BaseModel]]:
+    found = [kind]
+    for field in kind.model_fields.values():
+        if isinstance(field.annotation, type) and issubclass(field.annotation, BaseModel):
+            found += sections(field.annotation)
+    return found
+
+
+@pytest.mark.parametrize("kind", sections(SftConfig), ids=lambda kind: kind.__name__)
+def test_every_setting_says_what_it_is_and_in_which_unit(kind):
+    for name, field in kind.model_fields.items():
+        if isinstance(field.annotation, type) and issubclass(field.annotation, BaseModel):
+            continue
+        assert field.description, f"{kind.__name__}.{name} has no description"
+        extra = field.json_schema_extra
+        assert isinstance(extra, dict) and "unit" in extra, f"{kind.__name__}.{name} has no unit"
+        if field.annotation in (int, float) and name != "seed":
+            assert extra["unit"], f"{kind.__name__}.{name} is a number without a unit"
+
+
+def test_settings_are_frozen(config):
+    with pytest.raises(ValidationError):
+        config().seed = 4
+
+
+@pytest.mark.parametrize(
+    ("override", "parts"),
+    [
+        ("train.max_step=3", ["max_step'", "train.max_steps"]),
+        ("trian.max_steps=3", ["trian", "did you mean 'train'"]),
+        ("train.max_steps=0", ["train.max_steps", "greater than or equal to 1"]),
+        ("optim.lr=fast", ["optim.lr", "number"]),
+        ("optim.schedule=cosin", ["optim.schedule", "cosine"]),
+        ("model.base=tiny-sudoku", ["exactly one of model.base and model.architecture"]),
+        ("train.max_steps", ["a.b=value"]),
+        ("seed.value=3", ["'seed'", "is a value"]),
+        ("optim.lr=[1", ["not valid YAML"]),
+    ],
+)
+def test_a_mistake_is_named(settings, tmp_path, override, parts):
+    path = tmp_path / "config.yaml"
+    path.write_text(yaml.safe_dump(settings()))
+    with pytest.raises(UsageError) as caught:
+        load_config(SftConfig, path, [override])
+    for part in parts:
+        assert part in str(caught.value)
+
+
+def test_a_missing_setting_is_named(settings):
+    record = settings()
+    del record["train"]["max_steps"]
+    with pytest.raises(UsageError, match=r"'train.max_steps' is missing"):
+        validate(SftConfig, record)
+
+
+@pytest.mark.parametrize("text", ["- 1", "a: [", "\x00"])
+def test_a_file_that_is_no_mapping_is_refused(tmp_path, text):
+    path = tmp_path / "config.yaml"
+    path.write_text(text)
+    with pytest.raises(UsageError):
+        load_config(SftConfig, path)
+
+
+def test_overrides_win_and_the_resolved_file_gives_the_same_settings(settings, tmp_path):
+    path = tmp_path / "config.yaml"
+    path.write_text(yaml.safe_dump(settings()))
+    first = load_config(SftConfig, path, ["optim.betas=[0.8, 0.9]", "train.max_steps=7", "evaluation.config=x.py"])
+    assert (first.optim.betas, first.train.max_steps, first.evaluation.config) == ((0.8, 0.9), 7, "x.py")
+    path.write_text(to_yaml(first))
+    assert load_config(SftConfig, path) == first
+
+
+@pytest.mark.parametrize("path", RECIPES, ids=lambda path: path.stem)
+def test_a_committed_recipe_is_valid_and_names_files_that_exist(path):
+    config = load_config(SftConfig, path)
+    assert json.loads(config.model_dump_json())
+    if config.evaluation.config:
+        assert Path(__file__).parents[2].joinpath(config.evaluation.config).is_file()
