@@ -10,10 +10,13 @@ import re
 from typing import NamedTuple
 
 _COMMAND = re.compile(r"\\(?:d?f?boxed|fbox|framebox)(?![A-Za-z])\s*")
+_BRACE = re.compile(r"\\.|[{}]", re.DOTALL)
 _BARE = re.compile(r"[+-]?\d+(?:\.\d+)?")
 _SEPARATOR = re.compile(
     r"(?:[\s,;$.&]|\\[()\[\],;]|\\(?:q?quad|text|mathrm)\b|\{\s*(?:and|or)?\s*\}|\b(?:and|or)\b|\*\*)*"
 )
+MAX_OPEN = 1000
+"""Characters kept of a box that never closes."""
 
 
 class Box(NamedTuple):
@@ -29,16 +32,11 @@ def brace_pairs(text: str) -> dict[int, int]:
     """Map each opening brace to the one that closes it, in one pass; unclosed ones are absent."""
     pairs: dict[int, int] = {}
     opened: list[int] = []
-    index = 0
-    while index < len(text):
-        char = text[index]
-        if char == "\\":
-            index += 1
-        elif char == "{":
-            opened.append(index)
-        elif char == "}" and opened:
-            pairs[opened.pop()] = index
-        index += 1
+    for found in _BRACE.finditer(text):
+        if found[0] == "{":
+            opened.append(found.start())
+        elif found[0] == "}" and opened:
+            pairs[opened.pop()] = found.start()
     return pairs
 
 
@@ -63,7 +61,7 @@ def _read(text: str, command: re.Match[str], pairs: dict[int, int]) -> Box | Non
     at = command.end()
     if at < len(text) and text[at] == "{":
         if at not in pairs:
-            return Box(text[at + 1 :], command.start(), len(text), False)
+            return Box(text[at + 1 : at + 1 + MAX_OPEN], command.start(), len(text), False)
         return Box(text[at + 1 : pairs[at]], command.start(), pairs[at] + 1, True)
     bare = _BARE.match(text, at)
     return None if bare is None else Box(bare[0], command.start(), bare.end(), True)

@@ -79,34 +79,34 @@ def test_an_expression_over_the_numbers_reaches_exactly_its_value(numbers, data)
 
 
 HUGE = {
-    "digits": "7" * 90_000,
-    "spaces": " " * 90_000 + "7",
-    "brackets": "(" * 90_000,
-    "open boxes": "\\boxed{" * 12_000,
-    "open tags": "<answer>" * 11_000,
-    "open maths": "\\(" * 45_000,
-    "dollars": "$" * 90_001,
-    "hashes": "#" * 90_000,
-    "stars": "* " * 45_000,
-    "fences": "```\n" * 22_001,
-    "phrases": "answer is " * 9_000,
-    "commas": "1," * 45_000,
-    "colons": "1:" * 45_000,
-    "square": "[" * 90_000,
-    "newlines": "\n" * 90_000,
-    "row labels": "row " * 22_000,
-    "backslashes": "\\" * 90_000,
+    "digits": "7" * 30_000,
+    "spaces": " " * 30_000 + "7",
+    "brackets": "(" * 30_000,
+    "open boxes": "\\boxed{" * 4_000,
+    "open tags": "<answer>" * 3_500,
+    "open maths": "\\(" * 15_000,
+    "dollars": "$" * 30_001,
+    "hashes": "#" * 30_000,
+    "stars": "* " * 15_000,
+    "fences": "```\n" * 7_001,
+    "phrases": "answer is " * 3_000,
+    "commas": "1," * 15_000,
+    "colons": "1:" * 15_000,
+    "square": "[" * 30_000,
+    "newlines": "\n" * 30_000,
+    "row labels": "row " * 7_000,
+    "backslashes": "\\" * 30_000,
     "fractions": "\\frac{" * 15_000,
-    "angles": "<" * 90_000,
+    "angles": "<" * 30_000,
     "over limit": "x" * 3_000_000 + " 7",
 }
 
 
 @pytest.mark.parametrize("name", HUGE)
 def test_huge_responses_take_linear_time(name):
-    """Every scorer stays far from quadratic: a hundred thousand characters in a few CPU-seconds at the very most."""
+    """Every scorer stays far from quadratic: thirty thousand characters within two CPU-seconds at the very most."""
     for kind, (reference, _) in CALLS.items():
         for text in (HUGE[name], f"<answer>{HUGE[name]}</answer>", f"\\boxed{{{HUGE[name]}}}"):
             started = time.process_time()
             score(kind, text, reference)
-            assert time.process_time() - started < 5.0, kind
+            assert time.process_time() - started < 2.0, kind

@@ -69,8 +69,8 @@ def read(text: str) -> Part:
 
 def _relation(text: str) -> Part:
     sides = _split(text, _RELATION)
-    if len(sides) == 1:
-        return Part("scalar", (text,))
+    if len(sides) < 2:  # also "= 5", the end of a chain whose start was cut
+        return Part("scalar", (text.removeprefix("="),))
     signs = tuple(found[0] for found in _RELATION.finditer(text))
     if all(sign in ("=", r"\approx") for sign in signs):
         return Part("equation", sides)
