@@ -85,6 +85,7 @@ REFUSED = [
     ("llada", {"schedule": "ascending", "steps": 7}, ["steps 7", "16", "steps = 4"]),
     ("llada", {"schedule": "ascending", "policy": "entropy"}, ["schedule", "quota"]),
     ("llada", {"policy": "suffix", "threshold": 0.9, "cache": "prefix"}, ["suffix", "cache = none"]),
+    ("sdar", {"policy": "suffix", "threshold": 0.9}, ["suffix", "block-causal"]),
     ("llada", {"stop_ids": ["</s>"]}, ["stop_ids"]),
     ("llada", {"parity": ["zero_commit"]}, ["zero_commit", "zero_commit_steps"]),
     ("llada", {"parity": ["overwrite_committed"]}, ["llada", "overwrite_committed"]),

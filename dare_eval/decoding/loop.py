@@ -116,7 +116,8 @@ class _Run:
         self.finished: set[int] = set()
         self.overwrite = "overwrite_committed" in spec.parity
         self.idle_pass = "idle_cached_pass" in spec.parity and spec.cache in ("prefix", "dual")
-        self.first_alone = network.config.shift and (spec.cache != "none" or len(self.blocks) > 1)
+        in_blocks = spec.cache != "none" or len(self.blocks) > 1
+        self.first_alone = network.config.shift and in_blocks and not self.canvas.causal
 
     def decode(self) -> None:
         """Run all blocks."""
@@ -140,7 +141,7 @@ class _Run:
         """Run passes over one block until no row has a mask in it (editing: until it is stable)."""
         masks = self._masks_left(rows, block)
         work = _Work(rows, masks, masks)
-        columns = self.policy.visible(block, self.canvas.width)
+        columns = None if self.canvas.causal else self.policy.visible(block, self.canvas.width)
         visible = None if columns is None else torch.tensor(columns, device=rows.index_R.device)
         editor = None if self.spec.edit_threshold is None else Editor(self.spec)
         index = 0

@@ -3,7 +3,8 @@
 The head runs here, in chunks, so that logits exist for few positions at a time; softmax and sums are float32 at
 least. The mask is never proposed, but keeps its share of the probability in the score. Ties go to the lowest id.
 Which distribution the score is read from follows the family: LLaDA, SDAR and LLaDA2 rank by the plain softmax, Dream
-by the softmax after temperature, top-p and top-k (in that order, as published).
+by the softmax after temperature and filters. Dream cuts by top-p before top-k, the others the other way round; each
+as published.
 
 Scores: ``confidence`` p(x0); ``margin`` p(1) - p(2); ``entropy`` sum p log(p + 1e-10), the negative entropy.
 
@@ -56,15 +57,18 @@ class ValueSampler:
         return tokens_N, self._rank(drawn_NV if self.scores_drawn else logits_NV, tokens_N)
 
     def _shape(self, logits_NV: Tensor) -> Tensor:
-        """Return the logits that tokens are drawn from: temperature, then top-p, then top-k."""
+        """Return the logits that tokens are drawn from: temperature, then the filters in the family's order."""
         shaped_NV = logits_NV / self.spec.temperature if self.spec.temperature > 0 else logits_NV
         if not self.filtered:
             return shaped_NV
         shaped_NV = shaped_NV.clone() if shaped_NV is logits_NV else shaped_NV
         shaped_NV[:, self.mask_id] = -torch.inf
-        if self.spec.top_p is not None:
-            shaped_NV = keep_top_p(shaped_NV, self.spec.top_p)
-        return shaped_NV if self.spec.top_k is None else keep_top_k(shaped_NV, self.spec.top_k)
+        for name in ("top_p", "top_k") if self.spec.family == "dream" else ("top_k", "top_p"):
+            if name == "top_p" and self.spec.top_p is not None:
+                shaped_NV = keep_top_p(shaped_NV, self.spec.top_p)
+            elif name == "top_k" and self.spec.top_k is not None:
+                shaped_NV = keep_top_k(shaped_NV, self.spec.top_k)
+        return shaped_NV
 
     def _rank(self, logits_NV: Tensor, tokens_N: Tensor) -> Tensor:
         if self.score == "none":

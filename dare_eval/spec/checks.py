@@ -140,8 +140,9 @@ def _check_fields_in_use(spec: DecodeSpec) -> None:
 
 
 def _refuse(what: str, key: str, value: Any, instead: str) -> None:
-    allowed = f"{key} unset, or {instead}" if instead else f"{key} unset"
-    raise UsageError(what, seen=f"{key} = {value}", allowed=allowed, remedy=f"remove decoding['{key}']")
+    raise UsageError(
+        what, seen=f"{key} = {value}", allowed=f"{key} unset, or {instead}", remedy=f"remove decoding['{key}']"
+    )
 
 
 def _check_lengths(spec: DecodeSpec) -> None:
@@ -221,5 +222,9 @@ def _check_combinations(spec: DecodeSpec) -> None:
         _refuse("policy 'dynamic' takes steps or min_transfer, not both", "steps", spec.steps, "min_transfer unset")
     if spec.max_post_steps is not None and spec.edit_threshold is None:
         _refuse("'max_post_steps' bounds editing", "max_post_steps", spec.max_post_steps, "edit_threshold set")
+    if spec.policy == "suffix" and family_traits(spec.family).absolute_grid:
+        _refuse(
+            "policy 'suffix' prunes what a block-causal family never sees", "policy", spec.policy, "policy = threshold"
+        )
     if spec.policy == "suffix" and spec.cache != "none":
         _refuse("policy 'suffix' prunes the canvas and keeps no cache", "cache", spec.cache, "cache = none")

@@ -31,6 +31,13 @@ def sampler(logits, score="confidence", *, family="llada", **settings) -> tuple[
     return ValueSampler(denoiser, score).propose(table, None, None)
 
 
+def shaped(row, family: str, **settings) -> torch.Tensor:
+    """Return the logits that one row of logits is drawn from."""
+    spec = DecodeSpec.build(family, **{**LLADA, **settings})
+    network = ToyNetwork(constant({}, len(row)), len(row), len(row) - 1)
+    return ValueSampler(SimpleNamespace(spec=spec, network=network), "confidence")._shape(torch.tensor([row]))
+
+
 def test_the_mask_is_never_proposed_but_keeps_its_probability():
     tokens, scores = sampler([[1.0, 0.0, 0.0, 9.0]])
     assert tokens.tolist() == [0]
@@ -68,6 +75,14 @@ def test_dream_ranks_after_its_filters_and_others_before():
     assert sampler([row], family="llada", top_k=1, temperature=0.5)[1][0] == pytest.approx(
         float(torch.tensor(row).softmax(0)[0])
     )
+
+
+def test_filters_are_applied_in_the_familys_order():
+    row = [*torch.tensor([0.4, 0.3, 0.2, 0.1]).log().tolist(), -9.0]
+    settings = {"top_k": 2, "top_p": 0.5, "temperature": 1.0}
+    # Top-k first leaves 4/7 and 3/7, so 0.5 cuts after the first; top-p first keeps two, and so does top-k.
+    kept = [int(shaped(row, family, **settings).isfinite().sum()) for family in ("sdar", "dream")]
+    assert kept == [1, 2]
 
 
 def test_filters_keep_the_head_of_the_distribution():
