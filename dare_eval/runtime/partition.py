@@ -10,6 +10,7 @@ before anything is decoded. Sizes of data sets come from the data, never from a 
 from __future__ import annotations
 
 import copy
+import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -29,7 +30,7 @@ from dare_eval.runtime.manifests import start_manifest
 from dare_eval.runtime.plan import Pair, check_names, check_scorer, plan_pair, score_settings
 from dare_eval.runtime.predictions import part_files, read_entries
 from dare_eval.runtime.reuse import adopt_unfinished, drop_stale, settle_predictions
-from dare_eval.runtime.sidecars import sidecar
+from dare_eval.runtime.sidecars import read_sidecar, sidecar
 
 KEEP_KEYS = (
     "eval.runner.task.judge_cfg", "eval.runner.task.dump_details", "eval.runner.task.cal_extract_rate",
@@ -105,29 +106,36 @@ class InferPartitioner(_Partitioner):
         self, model_dataset_combinations: list[Any], work_dir: str, out_dir: str, add_cfg: dict[str, Any] | None = None
     ) -> list[Any]:
         """Return the inference tasks of what is missing."""
-        for combination in model_dataset_combinations:
-            for model_cfg in combination["models"]:
-                for dataset_cfg in combination["datasets"]:
-                    take_back(work_dir, model_abbr_from_cfg(model_cfg), dataset_abbr_from_cfg(dataset_cfg))
+        if not dry_run():
+            _take_back(model_dataset_combinations, work_dir)
         chunks: dict[str, tuple[Any, list[Chunk]]] = {}
         planned = []
         for model_cfg, dataset_cfg, pair in self._pairs(model_dataset_combinations, work_dir, "plan"):
             planned.append((model_cfg, dataset_cfg, pair))
-            self._settle(pair, work_dir, out_dir)
-            todo = self._missing(pair, dataset_cfg, out_dir)
+            todo = (
+                self._dry(pair, dataset_cfg, out_dir) if dry_run() else self._todo(pair, dataset_cfg, work_dir, out_dir)
+            )
             chunks.setdefault(pair.model, (model_cfg, []))[1].extend(todo)
-        start_manifest(Path(work_dir), model_dataset_combinations, planned)
+        if not dry_run():
+            start_manifest(Path(work_dir), model_dataset_combinations, planned)
         return [
             self._task(model_cfg, bucket, work_dir, add_cfg or {})
             for model_cfg, todo in chunks.values()
             for bucket in _buckets(todo, self.num_worker)
         ]
 
-    def _settle(self, pair: Pair, work_dir: str, out_dir: str) -> None:
+    def _todo(self, pair: Pair, dataset_cfg: Any, work_dir: str, out_dir: str) -> list[Chunk]:
+        """Settle what earlier runs left and return the chunks that are still to run."""
         target = pair.target(out_dir)
         settle_predictions(target, pair.settings, pair.rows, pair.label)
         if self.adopt and not target.exists():
             adopt_unfinished(Path(work_dir), target, pair.fingerprint)
+        return self._missing(pair, dataset_cfg, out_dir)
+
+    def _dry(self, pair: Pair, dataset_cfg: Any, out_dir: str) -> list[Chunk]:
+        """Return the chunks that a run would have to do, and change nothing."""
+        done = read_sidecar(pair.target(out_dir))["fingerprint"] == pair.fingerprint
+        return [] if done else self._cut(pair, dataset_cfg)
 
     def _missing(self, pair: Pair, dataset_cfg: Any, out_dir: str) -> list[Chunk]:
         """Return the chunks without predictions; parts of another cut are moved aside, their items stay."""
@@ -183,6 +191,8 @@ class EvalPartitioner(_Partitioner):
         """Return the scoring tasks."""
         add_cfg = add_cfg or {}
         scorer = check_scorer(add_cfg.get("eval", {}).get("runner", {}).get("task", {}).get("scorer", "both"))
+        if dry_run():
+            return []
         tasks = []
         for model_cfg, dataset_cfg, pair in self._pairs(model_dataset_combinations, work_dir, "plan"):
             take_back(work_dir, pair.model, pair.dataset, stages=("score",))
@@ -194,6 +204,19 @@ class EvalPartitioner(_Partitioner):
                 task = {"models": [model_cfg], "datasets": [[dataset_cfg]], "work_dir": work_dir, **add_cfg}
                 tasks.append(Config(task))
         return tasks
+
+
+def dry_run() -> bool:
+    """Whether nothing may change: OpenCompass plans a dry run like any other and tells the partitioner nothing."""
+    return "--dry-run" in sys.argv
+
+
+def _take_back(combinations: list[Any], work_dir: str) -> None:
+    """Forget the failures of earlier attempts: every pair is tried again."""
+    for combination in combinations:
+        for model_cfg in combination["models"]:
+            for dataset_cfg in combination["datasets"]:
+                take_back(work_dir, model_abbr_from_cfg(model_cfg), dataset_abbr_from_cfg(dataset_cfg))
 
 
 def _within_limit(cfg: Any) -> Any:

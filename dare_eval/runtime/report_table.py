@@ -89,6 +89,12 @@ def _also(report: PairReport) -> list[str]:
         found.append(f"malformed {report.malformed} of {report.rows[0].n}")
     head = report.rows[0]
     found += [label for label in head.labels if label.startswith(("subset", "mean of"))]
+    if report.unusable_golds:
+        found.append(f"{report.unusable_golds} unusable references")
+    if head.truncated is not None:
+        found.append(f"cut by length {_number(head.truncated)}")
+    if head.eos_share:
+        found.append(f"padding {_number(head.eos_share)}")
     if head.errors or head.unscored:
         found.append(f"{head.errors} failed, {head.unscored} unscored")
     if not report.complete:

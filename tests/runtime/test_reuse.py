@@ -132,3 +132,25 @@ def test_manifest_says_what_ran(workplace):
     assert len(manifest["datasets"][0]["content_hash"]) == 64
     assert manifest["environment"]["packages"]["opencompass"] == "0.5.4"
     assert manifest["started"] <= manifest["finished"]
+
+
+def test_a_dry_run_changes_nothing(workplace):
+    done = workplace.run(place(workplace))
+    before = {
+        path: path.read_bytes() for path in done.run.rglob("*") if path.is_file() and path.parent.name != "configs"
+    }
+    dry = workplace.run(place(workplace, [model("sums", wrong_from=3)]), "-r", "--dry-run")
+    assert dry.code == 0, dry.text
+    assert "Partitioned into 1 tasks" in dry.text
+    after = {
+        path: path.read_bytes() for path in done.run.rglob("*") if path.is_file() and path.parent.name != "configs"
+    }
+    assert after == before
+
+
+def test_stages_one_by_one(workplace):
+    assert workplace.run(place(workplace), "-m", "infer").code == 0
+    done = workplace.run(place(workplace), "-m", "eval", "-r")
+    assert done.row()["value"] == 100
+    assert workplace.run(place(workplace), "-m", "viz", "-r").row()["value"] == 100
+    assert len(workplace.decoded()) == 12
