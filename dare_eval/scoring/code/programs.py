@@ -71,7 +71,8 @@ class Verdict:
     """What came of a program.
 
     ``status``: passed, failed, timeout, exited, memory, missing_entry_point or error:TYPE. A script has passed when
-    it ended by itself with exit status 0; whether its ``output`` is right is for the caller to say.
+    it ended by itself with exit status 0; whether its ``output`` is right is for the caller to say. ``bad_test`` is no
+    verdict on the program: a test is not Python.
     """
 
     status: str

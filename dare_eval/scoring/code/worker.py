@@ -33,6 +33,7 @@ _UNSHARE = ("unshare", "--map-root-user", "--net", "--pid", "--fork", "--kill-ch
 _PASSED_ON = ("LD_LIBRARY_PATH", "OPENBLAS_CORETYPE", "OPENBLAS_L2_SIZE", "TZ")
 _PRELOAD = ("numpy",)
 _START_S, _GRACE_S = 60.0, 15.0
+_GROUP_PROCESSES = 1024
 
 
 class WorkerLost(Exception):
@@ -45,7 +46,7 @@ class Worker:
     def __init__(self, *, private: bool) -> None:
         """Start it; raises ``SetupError`` with the reason when it cannot isolate programs as asked."""
         self.private, self.isolation = private, "namespaces" if private else "none"
-        self.cgroup = cgroups.create(64 * Limits().processes) if private else None
+        self.cgroup = cgroups.create(_GROUP_PROCESSES) if private else None
         self.control, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         self.pid = 0
         with tempfile.TemporaryDirectory(prefix="dare-root-") as staging, tempfile.TemporaryFile() as errors:
@@ -91,21 +92,10 @@ class Worker:
                 raise WorkerLost(str(error)) from error
             finally:
                 theirs.close()
-            told = self._tell(ours, program)
-            report = self._hear(limits.wall_s + _GRACE_S)
-            if told:
-                ours.setblocking(True)
-            return _verdict(report, _spoken(ours), self.isolation)
-
-    def _tell(self, job: socket.socket, program: Program) -> bool:
-        """Hand over code, then tests; returns False when the judge ended before it had read them."""
-        tests = {"tests": program.tests, "setup": program.setup, "entry_points": program.entry_points}
-        try:
-            frames.send(job, {"code": program.code, "stdin": program.stdin})
-            frames.send(job, {**tests, "script": program.stdin is not None})
-        except (BrokenPipeError, ConnectionResetError):
-            return False
-        return True
+            ours.settimeout(limits.wall_s + _GRACE_S)
+            _tell(ours, program)
+            spoken = _spoken(ours)  # first: a judge with much to say ends only when it is heard
+            return _verdict(self._hear(_GRACE_S), spoken, self.isolation)
 
     def _hear(self, seconds: float) -> dict[str, Any]:
         poll = select.poll()
@@ -149,9 +139,16 @@ def _preload(program: Program) -> list[str]:
     return [name for name in _PRELOAD if any(re.search(rf"\b{name}\b", text) for text in texts)]
 
 
+def _tell(job: socket.socket, program: Program) -> None:
+    """Hand over code, then tests; a judge that ended before it had read them is heard of in what follows."""
+    tests = {"tests": program.tests, "setup": program.setup, "entry_points": program.entry_points}
+    with contextlib.suppress(BrokenPipeError, ConnectionResetError, TimeoutError):
+        frames.send(job, {"code": program.code, "stdin": program.stdin})
+        frames.send(job, {**tests, "script": program.stdin is not None})
+
+
 def _spoken(job: socket.socket) -> dict[str, Any] | None:
-    """Return the judge's verdict, or None when it ended without one. It is over: nothing is waited for."""
-    job.settimeout(1.0)
+    """Return the judge's verdict, or None when it ended without one."""
     try:
         spoken: dict[str, Any] = frames.receive(job)
     except frames.Closed:

@@ -115,7 +115,7 @@ STATUS = {
     "os._exit(0)": "exited",
     "sys.exit(0) in the call": "exited",
     "fork bomb that ignores failures": "failed",
-    "segmentation fault": "error:SIGSEGV",
+    "segmentation fault": "exited",
     "equal to everything": "failed",
     "KeyboardInterrupt": "error:KeyboardInterrupt",
     "a huge file": "error:OSError",

@@ -141,9 +141,9 @@ def test_input_output_cases_are_a_run_each(pool):
     wrong = score("code", reply.replace("a + b", "a - b"), cases, sandbox=pool)
     assert (wrong.detail["status"], wrong.detail["tests_passed"]) == ("failed", 0)
     assert "case 1" in wrong.detail["reason"]
-    long = [{"input": "", "output": "y" * 50_000}]
-    assert score("code", "```python\nprint('y' * 50_000)\n```", long, sandbox=pool).correct
-    assert not score("code", "```python\nprint('y' * 50_001)\n```", long, sandbox=pool).correct
+    long = [{"input": "", "output": "y" * 3_000_000}]
+    assert score("code", "```python\nprint('y' * 3_000_000)\n```", long, sandbox=pool).correct
+    assert not score("code", "```python\nprint('y' * 3_000_001)\n```", long, sandbox=pool).correct
 
 
 @pytest.mark.parametrize(

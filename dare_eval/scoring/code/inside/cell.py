@@ -17,12 +17,12 @@ import os
 import socket
 import sys
 import threading
-import traceback
 import types
 from collections.abc import Callable
 from typing import Any
 
 from . import codec, frames
+from .traces import short_trace
 
 MODULE = "program"
 _FILE = "<program>"
@@ -70,9 +70,8 @@ def _failure(error: BaseException) -> list[Any]:
     if isinstance(error, SystemExit):
         return ["err", "SystemExit", [], str(error.code)[:200], ""]
     kinds = [kind.__name__ for kind in type(error).__mro__]
-    shown = traceback.format_exception(type(error), error, error.__traceback__, limit=-6, chain=False)
     text = str(error)[:500] if not isinstance(error, RecursionError | MemoryError) else ""
-    return ["err", type(error).__name__, kinds, text, "".join(shown)[-2000:]]
+    return ["err", type(error).__name__, kinds, text, short_trace(error, __file__)]
 
 
 class _Server:

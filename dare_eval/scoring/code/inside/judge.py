@@ -12,12 +12,12 @@ import signal
 import socket
 import sys
 import tempfile
-import traceback
 from types import CodeType
 from typing import Any, NamedTuple
 
 from . import cell, codec, frames, isolate, linux
 from .remote import Output, Program, ProgramDied, ProgramExited, SetupFailed, UnsupportedValue
+from .traces import short_trace
 
 _HEADROOM_MIB = 512
 """Address space of the judge beyond the program's: it holds the tests and the decoded answers."""
@@ -198,7 +198,7 @@ def _of_error(error: BaseException, pid: int, done: int) -> Verdict:
     if isinstance(error, ProgramDied):
         return _of_death(str(error), pid, done)
     kind, trace = getattr(error, "program_error", (type(error).__name__, ""))
-    trace = trace or "".join(traceback.format_exception(type(error), error, error.__traceback__, limit=-2))[-2000:]
+    trace = trace or short_trace(error, __file__)
     if isinstance(error, AssertionError):
         return Verdict("failed", f"AssertionError: {error}"[:500], trace, done)
     if isinstance(error, MemoryError):
@@ -211,9 +211,12 @@ def _of_error(error: BaseException, pid: int, done: int) -> Verdict:
 def _of_death(why: str, pid: int, done: int) -> Verdict:
     os.kill(pid, signal.SIGKILL)  # it may live on and only have closed the wire
     code = os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
-    if code in (-signal.SIGXCPU,):
+    if code == -signal.SIGXCPU:
         return Verdict("timeout", "CPU seconds used up", tests_passed=done)
-    if code < 0 and code != -signal.SIGKILL:
-        return Verdict(f"error:{signal.Signals(-code).name}", "the program's process died", tests_passed=done)
-    reason = f"exit status {code}" if code >= 0 else f"the program left its protocol: {why}"
+    if code >= 0:
+        reason = f"exit status {code}"
+    elif code != -signal.SIGKILL:
+        reason = f"died of {signal.Signals(-code).name}"
+    else:
+        reason = f"left the protocol: {why}"
     return Verdict("exited", reason, tests_passed=done)

@@ -68,16 +68,16 @@ class Program:
         self.sock, self.output = sock, output
         self.uses, self.dead = 0, ""
         self._lent: list[Any] = []
+        self._poll = select.poll()
+        self._poll.register(sock, select.POLLIN)
+        self._poll.register(output.descriptor, select.POLLIN)
 
     def message(self) -> list[Any]:
         """Return the next message of the program, draining its output meanwhile; raises ``ProgramDied``."""
-        poll = select.poll()
-        poll.register(self.sock, select.POLLIN)
-        poll.register(self.output.descriptor, select.POLLIN)
         while True:
-            ready = {descriptor for descriptor, _ in poll.poll()}
+            ready = {descriptor for descriptor, _ in self._poll.poll()}
             if self.output.descriptor in ready and not self.output.drain():
-                poll.unregister(self.output.descriptor)
+                self._poll.unregister(self.output.descriptor)
             if self.sock.fileno() in ready:
                 return self._receive()
 

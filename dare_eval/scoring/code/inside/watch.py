@@ -11,6 +11,7 @@ import os
 import re
 import signal
 import time
+from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -18,16 +19,16 @@ _UNBACKED = re.compile(rb"Rss(?:Anon|Shmem):\s+(\d+)")
 _GIVE_UP_S = 5.0
 
 
-class Family:
+class Family(ABC):
     """The processes below the zygote."""
 
+    @abstractmethod
     def members(self) -> Iterator[str]:
         """Yield the names below /proc of all processes of the job."""
-        raise LookupError("use NamespaceFamily or Descendants")
 
+    @abstractmethod
     def kill(self) -> None:
         """End all of them and reap them."""
-        raise LookupError("use NamespaceFamily or Descendants")
 
     def usage(self) -> tuple[int, int]:
         """Return how many processes there are and the memory they hold, in MiB."""
