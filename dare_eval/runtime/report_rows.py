@@ -19,7 +19,7 @@ from dare_eval.records.foreign import foreign_row
 from dare_eval.records.item_files import read_items
 from dare_eval.records.items import ItemRecord
 from dare_eval.records.manifest import RunManifest, read_manifest
-from dare_eval.records.repeat_rows import answers_per_question, repeat_rows
+from dare_eval.records.repeat_rows import repeat_rows
 from dare_eval.records.summary import ResultRow, is_scored, summarise
 from dare_eval.runtime.failures import Failure, failure_of
 from dare_eval.runtime.sidecars import read_sidecar
@@ -74,9 +74,10 @@ def pair_report(work_dir: Path, model: str, dataset: str) -> PairReport:
         graded = [dataclasses.replace(record, value=value) for record, value in zip(scored, values, strict=True)]
         others = [record for record in records if not is_scored(record)]
         rows.append(summarise([*graded, *others], metric=name, graded=True, **common))
-    rows += repeat_rows(records, ks=notes.get("ks") or (), votes=kind != "code", **common)
-    if (repeats := answers_per_question(records)) > 1:
-        rows[0] = dataclasses.replace(rows[0], labels=[*rows[0].labels, f"mean of {repeats} answers per question"])
+    rows += repeat_rows(records, rows[0])
+    if len(records) > (questions := len({record.question_id for record in records})):
+        label = f"mean of {len(records) / questions:g} answers per question"
+        rows[0] = dataclasses.replace(rows[0], labels=[*rows[0].labels, label])
     if entry is not None and entry.subset:
         rows = [dataclasses.replace(row, labels=[*row.labels, f"subset: {entry.subset}"]) for row in rows]
     return PairReport(
