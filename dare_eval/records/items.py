@@ -128,11 +128,13 @@ class ItemRecord:
         version = record.get("version")
         if version != RECORD_VERSION:
             raise DataError("item record of an unknown version", seen=version, allowed=str(RECORD_VERSION))
-        known = {spec.name for spec in dataclasses.fields(cls)} - {"extra"}
         check_shape(record, _TYPES, "item record", needed=("item_id",))
-        own = {key: value for key, value in record.items() if key in known and value is not None}
-        extra = {key: value for key, value in record.items() if key not in known and key != "version"}
+        own = {key: value for key, value in record.items() if key in _KNOWN and value is not None}
+        extra = {key: value for key, value in record.items() if key not in _KNOWN and key != "version"}
         return cls(**own, extra=extra)
+
+
+_KNOWN = frozenset(spec.name for spec in dataclasses.fields(ItemRecord)) - {"extra"}
 
 
 def item_id(dataset: str, split: str, content: Any, repeat: int = 0) -> str:

@@ -19,18 +19,6 @@ def detectable_effect(n: int, spread: float, *, alpha: float = 0.05, power: floa
     return _z_sum(n, alpha, power) * spread / math.sqrt(n)
 
 
-def paired_detectable_effect(n: int, discordance: float, *, alpha: float = 0.05, power: float = 0.8) -> float:
-    """Return the same for two runs on the same ``n`` items whose verdicts differ on a share ``discordance``.
-
-    A paired difference has variance ``(discordance - delta^2) / n``; solved for delta, as a share. It never
-    exceeds ``discordance`` (all changed items going one way), which is returned when ``n`` is too small.
-    """
-    if not 0 <= discordance <= 1:
-        raise ValueError(f"discordance is a share in [0, 1], got {discordance}")
-    z = _z_sum(n, alpha, power)
-    return min(discordance, z * math.sqrt(discordance / (n + z * z)))
-
-
 def _z_sum(n: int, alpha: float, power: float) -> float:
     from scipy.special import ndtri
 

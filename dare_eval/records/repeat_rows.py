@@ -1,81 +1,65 @@
-"""Rows beside the headline of a data set whose questions were answered several times: pass@k and majority@k.
+"""Rows for data sets whose questions are answered several times: pass@k and the majority's answer.
 
-The headline is the mean over all answers with an interval clustered by question; these rows have one value per
-question. A row whose value cannot be computed (fewer answers than k to some question) is left out.
+The mean over all answers is the ordinary row (``records.summary``), clustered by question. The rows here have one
+value per question: pass@k by the unbiased estimator, maj@k from the first k answers. They are given only when every
+question has at least k scored answers.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
+import dataclasses
+from collections.abc import Callable, Sequence
 
-from dare_eval.records.intervals import bootstrap, wilson
 from dare_eval.records.items import ItemRecord
 from dare_eval.records.repeats import majority_at_k, pass_at_k
-from dare_eval.records.summary import ResultRow, is_scored
+from dare_eval.records.summary import ResultRow, is_scored, score_interval
 
 
-def answers_per_question(records: Iterable[ItemRecord]) -> int:
-    """Return the largest number of scored answers to one question; 0 without any."""
-    return max((len(answers) for answers in _by_question(records)), default=0)
+def repeat_rows(records: Sequence[ItemRecord], head: ResultRow) -> list[ResultRow]:
+    """Return pass@k and maj@k for the largest k that every question supports; none when that is 1.
 
-
-def repeat_rows(
-    records: Sequence[ItemRecord], *, ks: Iterable[int] = (), votes: bool = True, **common: Any
-) -> list[ResultRow]:
-    """Return pass@k for each of ``ks`` and for all answers, then majority over all; none without repeats.
-
-    ``votes`` is False where answers are programs, which nobody counts as equal. ``common`` are ``model``, ``dataset``,
-    ``expected`` (answers) and ``decode_spec`` of the headline.
+    ``head`` is the ordinary row of the same records; its counts and costs are kept, ``n`` becomes the number of
+    questions.
     """
-    questions = _by_question(records)
-    repeats = max((len(answers) for answers in questions), default=0)
-    if repeats < 2:
+    groups: dict[str, list[ItemRecord]] = {}
+    for record in sorted(records, key=lambda one: one.repeat):
+        groups.setdefault(record.question_id, []).append(record)
+    scored = [[record for record in group if is_scored(record)] for group in groups.values()]
+    k = min((len(group) for group in scored), default=0)
+    if k < 2:
         return []
-    values = {f"pass@{k}": [_passed(answers, k) for answers in questions] for k in _ks(ks, repeats)}
-    if votes:
-        values[f"majority@{repeats}"] = [_voted(answers, repeats) for answers in questions]
-    rows = [_row(metric, found, repeats, common) for metric, found in values.items()]
-    return [row for row in rows if row is not None]
+    return [
+        _row(head, f"pass@{k}", scored, lambda g: _passed(g, k)),
+        _row(head, f"maj@{k}", scored, lambda g: _voted(g, k)),
+    ]
 
 
-def _ks(ks: Iterable[int], repeats: int) -> list[int]:
-    return sorted({k for k in ks if 1 < k < repeats} | {repeats})
+def _passed(group: Sequence[ItemRecord], k: int) -> float:
+    return pass_at_k(len(group), sum(bool(record.correct) for record in group), k) or 0.0
 
 
-def _by_question(records: Iterable[ItemRecord]) -> list[list[ItemRecord]]:
-    grouped: dict[str, list[ItemRecord]] = {}
-    for record in sorted(records, key=lambda one: (one.question_id, one.repeat)):
-        if is_scored(record):
-            grouped.setdefault(record.question_id, []).append(record)
-    return list(grouped.values())
+def _voted(group: Sequence[ItemRecord], k: int) -> float:
+    answers = [record.extracted for record in group]
+    return float(bool(majority_at_k(answers, [bool(record.correct) for record in group], k)))
 
 
-def _passed(answers: Sequence[ItemRecord], k: int) -> float | None:
-    return pass_at_k(len(answers), sum(bool(one.correct) for one in answers), k)
-
-
-def _voted(answers: Sequence[ItemRecord], k: int) -> float | None:
-    found = majority_at_k([one.extracted for one in answers], [bool(one.correct) for one in answers], k)
-    return None if found is None else float(found)
-
-
-def _row(metric: str, values: Sequence[float | None], repeats: int, common: Mapping[str, Any]) -> ResultRow | None:
-    known = [value for value in values if value is not None]
-    if len(known) < len(values):
-        return None
-    certain = all(value in (0.0, 1.0) for value in known)
-    found = wilson(int(sum(known)), len(known)) if certain else bootstrap(known)
-    expected = common.get("expected")
-    return ResultRow(
-        model=common["model"],
-        dataset=common["dataset"],
+def _row(
+    head: ResultRow, metric: str, groups: Sequence[Sequence[ItemRecord]], value: Callable[[Sequence[ItemRecord]], float]
+) -> ResultRow:
+    questions = [
+        dataclasses.replace(group[0], item_id=group[0].question_id, value=value(group), correct=value(group) == 1.0)
+        for group in groups
+    ]
+    found = score_interval(questions, graded=True)
+    if found is None:
+        raise ValueError("a row over repeats needs at least one question")
+    return dataclasses.replace(
+        head,
         metric=metric,
-        value=100.0 * found.value,
-        low=100.0 * found.low,
-        high=100.0 * found.high,
-        method=f"{found.method} over questions",
-        n=len(known),
-        expected=None if expected is None else expected // repeats,
-        decode_spec=common.get("decode_spec"),
+        value=100 * found.value,
+        low=100 * found.low,
+        high=100 * found.high,
+        method=found.method,
+        n=len(questions),
+        expected=None,
     )

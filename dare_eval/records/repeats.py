@@ -32,14 +32,6 @@ def pass_at_k(n: int, c: int, k: int) -> float | None:
     return 1.0 - math.comb(n - c, k) / math.comb(n, k)
 
 
-def mean_pass_at_k(counts: Iterable[tuple[int, int]], k: int) -> float | None:
-    """Return pass@k averaged over questions given as ``(n, c)``; None when a question has fewer than ``k`` answers."""
-    values = [pass_at_k(n, c, k) for n, c in counts]
-    if not values or any(value is None for value in values):
-        return None
-    return math.fsum(value for value in values if value is not None) / len(values)
-
-
 def majority_at_k(answers: Sequence[str | None], correct: Sequence[bool], k: int) -> bool | None:
     """Return whether the most frequent of the first ``k`` answers is right; None when there are fewer than ``k``.
 
@@ -55,11 +47,6 @@ def majority_at_k(answers: Sequence[str | None], correct: Sequence[bool], k: int
         return False
     winner = votes.most_common(1)[0][0]  # insertion order breaks ties
     return correct[list(answers).index(winner)]
-
-
-def mean_of_k(values: Sequence[float], k: int) -> float | None:
-    """Return the mean of the first ``k`` values; None when there are fewer."""
-    return math.fsum(values[:k]) / k if 1 <= k <= len(values) else None
 
 
 def weighted_mean(shards: Iterable[tuple[float, int]]) -> float | None:

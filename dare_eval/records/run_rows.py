@@ -13,6 +13,7 @@ from typing import Any
 from dare_eval.errors import DareError
 from dare_eval.records.foreign import foreign_row
 from dare_eval.records.items import ItemRecord
+from dare_eval.records.repeat_rows import repeat_rows
 from dare_eval.records.runs import Run
 from dare_eval.records.summary import ResultRow, credit, is_scored, summarise
 
@@ -64,7 +65,7 @@ def _own(run: Run, model: str, dataset: str) -> list[ResultRow]:
         )
         for name, graded in metrics
     ]
-    return [dataclasses.replace(row, labels=labels) for row in rows]
+    return [dataclasses.replace(row, labels=labels) for row in [*rows, *repeat_rows(records, rows[0])]]
 
 
 def _planned(run: Run) -> list[tuple[str, str]]:

@@ -23,6 +23,7 @@ Rules = tuple[tuple[tuple[str, ...], str], ...]
 """Pairs of names and what each of them must be; absent and null are always fine."""
 
 _INT32 = 2**31  # what every database stores as an integer
+_INT64 = 2**63  # what a table column of lists stores
 _LARGE = 1e300
 
 
@@ -53,7 +54,7 @@ def _fits(value: Any, kind: str) -> bool:
         return False
     found: Any = value
     if kind == NUMBERS:
-        return set(map(type, found)) <= {int} and -_INT32 <= min(found, default=0) <= max(found, default=0) < _INT32
+        return set(map(type, found)) <= {int} and -_INT64 <= min(found, default=0) <= max(found, default=0) < _INT64
     if kind == NUMBER:
         return bool(abs(found) < _LARGE)  # false for NaN and infinity as well
     return kind != WHOLE or -_INT32 <= found < _INT32

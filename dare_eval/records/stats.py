@@ -1,12 +1,10 @@
 """The statistics of this project under one name: intervals, paired tests, power, repeated answers."""
 
 from dare_eval.records.intervals import Interval, bootstrap, bootstrap_means, clustered, wilson
-from dare_eval.records.power import minimum_detectable_effect, paired_detectable_effect
+from dare_eval.records.power import detectable_effect, minimum_detectable_effect
 from dare_eval.records.repeats import (
     Average,
     majority_at_k,
-    mean_of_k,
-    mean_pass_at_k,
     pass_at_k,
     weighted_mean,
     whole_average,
@@ -20,15 +18,13 @@ __all__ = [
     "bootstrap",
     "bootstrap_means",
     "clustered",
+    "detectable_effect",
     "holm",
     "majority_at_k",
     "mcnemar",
-    "mean_of_k",
-    "mean_pass_at_k",
     "minimum_detectable_effect",
     "paired_binary",
     "paired_bootstrap",
-    "paired_detectable_effect",
     "pass_at_k",
     "tango_interval",
     "weighted_mean",

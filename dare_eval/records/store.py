@@ -9,6 +9,7 @@ changed or removed. Safe for many writing processes (``records.database``).
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import json
 from collections.abc import Sequence
@@ -94,8 +95,8 @@ class Store:
         """Keep a paired test of two results; a pair that is there already stays as it is."""
         values = {name: getattr(test, name) for name in ("n", "delta", "low", "high", "p", "wins", "losses", "method")}
         same = select(PairTest.id).where(PairTest.result_a == result_a, PairTest.result_b == result_b)
-        with Session(self.engine) as session, session.begin():
-            if session.scalar(same) is None:
+        with contextlib.suppress(IntegrityError), Session(self.engine) as session, session.begin():
+            if session.scalar(same) is None:  # another process may still add it first: the same test, kept once
                 session.add(PairTest(result_a=result_a, result_b=result_b, **values))
 
     def pair_tests(self) -> dict[tuple[int, int], PairTest]:
@@ -103,7 +104,7 @@ class Store:
         return {(test.result_a, test.result_b): test for test in self._all(select(PairTest))}
 
     def _all(self, query: Any) -> list[Any]:
-        with Session(reading_engine(self)) as session:
+        with Session(self.engine.execution_options(dare_reads=True)) as session:
             return list(session.scalars(query))
 
     def _add_once(self, evaluation: Evaluation, results: Sequence[Result]) -> int:
@@ -123,11 +124,6 @@ class Store:
         except IntegrityError:  # as in register_checkpoint
             with Session(self.engine) as session:
                 return session.scalars(same).one().id
-
-
-def reading_engine(store: Store) -> Any:
-    """Return the store's engine for transactions that only read."""
-    return store.engine.execution_options(dare_reads=True)
 
 
 def folder_stamp(folder: Path) -> str:

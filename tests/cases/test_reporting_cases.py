@@ -5,29 +5,13 @@ A line of a form that is not known here is a failure.
 
 from __future__ import annotations
 
-import json
-import os
-from pathlib import Path
-from typing import Any
-
 import pytest
 
 from dare_eval.records.comparable import compare_settings
 from dare_eval.records.cost import cost_of, generated_tokens
 from dare_eval.records.items import ItemRecord
 from dare_eval.records.stats import pass_at_k, weighted_mean, whole_average
-
-HERE = Path(__file__).parent
-
-
-def reporting_cases() -> list[dict[str, Any]]:
-    """Return the reporting lines of every ``*.jsonl`` in the folders of ``DARE_CASES`` (default: this folder)."""
-    folders = [Path(part) for part in os.environ.get("DARE_CASES", str(HERE)).split(":") if part]
-    lines = [
-        line for folder in folders for path in sorted(folder.glob("*.jsonl")) for line in path.read_text().splitlines()
-    ]
-    cases = [json.loads(line) for line in lines if line.strip()]
-    return [case for case in cases if case["category"] == "reporting"]
+from tests.cases.case_lines import ids, lines
 
 
 def check_shards(given, expected):
@@ -83,14 +67,10 @@ CHECKS = {
     "two_runs": check_two_runs,
     "scores_present_for": check_partial_average,
 }
-CASES = reporting_cases()
+CASES = lines("reporting")
 
 
-def test_there_are_reporting_cases_somewhere():
-    assert CASES or "DARE_CASES" in os.environ
-
-
-@pytest.mark.parametrize("case", CASES, ids=[case["id"] for case in CASES])
+@pytest.mark.parametrize("case", CASES, ids=ids(CASES))
 def test_reporting(case):
     forms = [form for form in CHECKS if form in case["input"]]
     assert len(forms) == 1, f"{case['id']}: no check here knows a case with {sorted(case['input'])}"
