@@ -46,6 +46,9 @@ def test_defaults_are_filled_in(family, changes, expected):
 def test_identity():
     assert build().digest() == build(steps=16).digest() != build(steps=8).digest()
     assert build().digest() != build(cache="prefix", parity=["idle_cached_pass"]).digest()
+    assert build(temperature=1).digest() == build(temperature=1.0).digest()
+    assert build(eos_rule="eoser", eos_gamma=[0, 1]).digest() == build(eos_rule="eoser", eos_gamma=(0.0, 1.0)).digest()
+    assert build("dream", parity="zero_commit_steps").parity == ("zero_commit_steps",)
     spec = build(stop_ids=[3, 4], eos_rule="eoser")
     assert DecodeSpec.from_dict(spec.to_dict()) == spec
     assert DecodeSpec.from_dict(spec.to_dict()).digest() == spec.digest()

@@ -59,6 +59,7 @@ class RefreshingCache(NoCache):
         width = self.denoiser.canvas.width
         if index == 0 or (self.refresh is not None and index % self.refresh == 0):
             if self.cache is None or self.rows is not rows:
+                self.cache = None  # freed before the new one is allocated
                 self.cache, self.rows = self.denoiser.new_cache(rows, width), rows
             return self.denoiser.run(rows, slice(0, width), cache=self.cache), 0
         assert self.cache is not None and self.rows is not None
@@ -97,8 +98,9 @@ class BlockCache(NoCache):
 
     def close(self, rows: Rows, block: Block) -> bool:
         """Run the block with its final tokens and keep its keys and values."""
-        assert self.cache is not None
         self._part = self._part_rows = None
+        self._shrink(rows)
+        assert self.cache is not None
         self.denoiser.run(rows, block.columns, cache=self.cache.first(block.stop))
         return True
 

@@ -69,19 +69,20 @@ def propose(
 ) -> tuple[Tensor, Tensor]:
     """Return proposed tokens and scores, [R, M]; entries not considered are token 0 with score -inf."""
     hidden_RMD, free_RMD = denoiser.gather(hidden_RTD, first, found.columns_RM)
-    wanted_RM = found.considered_RM
+    wanted_RM, shape, device = found.considered_RM, found.columns_RM.shape, found.columns_RM.device
+
+    def flat(values: Tensor | None) -> Tensor | None:
+        if values is None:
+            return None
+        return values.flatten(0, 1) if wanted_RM is None else values[wanted_RM.to(values.device)]
+
+    hidden_ND = flat(hidden_RMD)
+    assert hidden_ND is not None
+    # A network spread over devices ends on another one than it begins on; the canvas stays where it begins.
+    tokens_N, score_N = (part.to(device) for part in sampler.propose(hidden_ND, flat(free_RMD), flat(uniform_RM)))
     if wanted_RM is None:
-        shape = found.columns_RM.shape
-        tokens_N, score_N = sampler.propose(hidden_RMD.flatten(0, 1), _flat(free_RMD), _flat(uniform_RM))
         return tokens_N.view(shape), score_N.view(shape)
     tokens_RM = torch.zeros_like(found.columns_RM)
-    score_RM = torch.full(tokens_RM.shape, -torch.inf, device=tokens_RM.device)
-    uniform_N = None if uniform_RM is None else uniform_RM[wanted_RM]
-    free_ND = None if free_RMD is None else free_RMD[wanted_RM]
-    tokens_N, score_N = sampler.propose(hidden_RMD[wanted_RM], free_ND, uniform_N)
+    score_RM = torch.full(shape, -torch.inf, device=device)
     tokens_RM[wanted_RM], score_RM[wanted_RM] = tokens_N, score_N.to(score_RM.dtype)
     return tokens_RM, score_RM
-
-
-def _flat(values: Tensor | None) -> Tensor | None:
-    return None if values is None else values.flatten(0, 1)

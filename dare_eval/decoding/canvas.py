@@ -94,7 +94,8 @@ def lay_out(prompts: list[list[int]], spec: DecodeSpec, config: NetworkConfig, d
         first_block = max(lengths)
         pads = [first_block - length for length in lengths]
         ends = [first_block + spec.gen_length] * len(prompts)
-    _check_context(max(end - pad for end, pad in zip(ends, pads, strict=True)), max(lengths), config)
+    longest = max(end - pad for end, pad in zip(ends, pads, strict=True))
+    _check_context(longest, max(lengths), config, block if causal else 1)
     ids_BT, open_BT = _tokens(prompts, pads, ends, config)
     column_T, pad_B1 = torch.arange(ids_BT.shape[1]), torch.tensor(pads)[:, None]
     return Canvas(
@@ -120,8 +121,9 @@ def _tokens(prompts: list[list[int]], pads: list[int], ends: list[int], config: 
     return ids_BT, open_BT
 
 
-def _check_context(longest: int, prompt: int, config: NetworkConfig) -> None:
+def _check_context(longest: int, prompt: int, config: NetworkConfig, unit: int) -> None:
     limit = min(config.context_length, config.learned_positions or config.context_length)
+    limit = limit // unit * unit
     if longest > limit:
         raise UsageError(
             "prompt and response are longer than the model's context",

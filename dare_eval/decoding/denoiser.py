@@ -87,7 +87,7 @@ class Denoiser:
         ``first`` is the canvas column of the first hidden state. A shifted network predicts a column from the one
         before it; the first state predicts its own column where nothing stands before it.
         """
-        index_RM = (columns_RM - first - self.shift).clamp_min(0)
+        index_RM = (columns_RM - first - self.shift).clamp_min(0).to(hidden_RTD.device)
         rows = index_RM.shape[0]
         row_R1 = torch.arange(rows, device=index_RM.device)[:, None]
         free = hidden_RTD[rows + row_R1, index_RM] if self.guided else None

@@ -148,6 +148,8 @@ class _Run:
         while len(work.rows):
             hidden_RTD, first = self.cache.forward(work.rows, block, index, visible)
             self.recorder.count(work.rows, block.index)
+            if editor is None and not any(work.masks):
+                return  # the idle pass of a parity switch
             found, tokens_RM, score_RM = self._propose(work, block, index, hidden_RTD, first)
             commit_RM, counts = self._choose(work, block, index, found, tokens_RM, score_RM)
             done = PassRecord(work.rows, found, tokens_RM, score_RM, commit_RM)

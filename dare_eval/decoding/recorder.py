@@ -125,15 +125,15 @@ class Recorder:
         mine = [(kept, kept.rows.index(row)) for kept in self._kept if row in kept.rows]
         mine = [(kept, at) for kept, at in mine if options.steps is None or kept.steps[at] in options.steps]
 
-        def stack(name: str) -> Tensor:
+        def stack(name: str, dtype: torch.dtype) -> Tensor:
             rows = [getattr(kept, name)[at, start:end] for kept, at in mine]
-            return torch.stack(rows).cpu() if rows else torch.zeros(0, end - start)
+            return torch.stack(rows).cpu() if rows else torch.zeros(0, end - start, dtype=dtype)
 
         return Trace(
             prompt=ids_T[start - self.canvas.lengths[row] : start],
             steps=[kept.steps[at] for kept, at in mine],
-            state_SG=stack("state_RT"),
-            proposal_SG=stack("proposal_RT"),
-            score_SG=stack("score_RT"),
-            committed_SG=stack("committed_RT"),
+            state_SG=stack("state_RT", torch.long),
+            proposal_SG=stack("proposal_RT", torch.long),
+            score_SG=stack("score_RT", torch.float32),
+            committed_SG=stack("committed_RT", torch.bool),
         )

@@ -100,7 +100,7 @@ def draw(logits_NV: Tensor, uniform_N: Tensor) -> Tensor:
     """
     mass_NV = (logits_NV.double() - logits_NV.amax(-1, keepdim=True).double()).exp_()
     cumulative_NV = mass_NV.cumsum(-1)
-    target_N1 = (uniform_N * cumulative_NV[:, -1])[:, None]
+    target_N1 = (uniform_N.to(cumulative_NV.device) * cumulative_NV[:, -1])[:, None]
     # The first value whose cumulative mass exceeds the target has mass of its own.
     return torch.searchsorted(cumulative_NV, target_N1, right=True)[:, 0].clamp_max(logits_NV.shape[-1] - 1)
 

@@ -21,7 +21,7 @@ from typing import Any
 
 from dare_eval.errors import UsageError, unknown
 from dare_eval.spec.checks import check_spec, is_count
-from dare_eval.spec.tables import FamilyTraits, family_traits, policy_fields
+from dare_eval.spec.tables import FLOAT_FIELDS, FamilyTraits, family_traits, policy_fields
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -95,8 +95,7 @@ class DecodeSpec:
             if key not in known:
                 raise unknown("decoding setting", key, known)
         for key, value in settings.items():
-            if isinstance(value, list):
-                settings[key] = tuple(value)
+            settings[key] = _canonical(key, value)
         _fill_defaults(family_traits(family), settings)
         for key in ("gen_length", "block_length"):
             if settings.get(key) is None:
@@ -128,6 +127,17 @@ class DecodeSpec:
     def block_steps(self) -> int | None:
         """Denoising steps per block; None where the policy has no step budget or the schedule is ascending."""
         return None if self.steps is None or self.schedule == "ascending" else self.steps // self.blocks
+
+
+def _canonical(key: str, value: Any) -> Any:
+    """Return ``value`` in the one form it is stored in: equal settings must have equal digests."""
+    if isinstance(value, str) and key in ("parity", "stop_ids"):
+        return (value,)
+    if isinstance(value, list | tuple):
+        return tuple(_canonical(key, part) for part in value) if key == "eos_gamma" else tuple(value)
+    if key in FLOAT_FIELDS and isinstance(value, int) and not isinstance(value, bool):
+        return float(value)
+    return value
 
 
 def _fill_defaults(traits: FamilyTraits, settings: dict[str, Any]) -> None:

@@ -128,6 +128,17 @@ PARITY_SWITCHES = {
     "idle_cached_pass": "Fast-dLLM: one cached pass per block even when the first pass filled it",
     "eos_kept_when_sampling": "LLaDA: confidence_eos_eot_inf spares EOS when temperature is above 0",
 }
+FLOAT_FIELDS = (
+    "threshold",
+    "factor",
+    "temperature",
+    "top_p",
+    "alg_temp",
+    "eps",
+    "cfg_scale",
+    "edit_threshold",
+    "eos_gamma",
+)
 POLICY_GUARDED = ("steps", "threshold", "factor", "alg_temp", "eps", "min_transfer", "edit_threshold", "max_post_steps")
 FAMILY_GUARDED = (
     "alg_temp",

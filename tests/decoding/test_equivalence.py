@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import dataclasses
+
 import pytest
 import torch
 
 from dare_eval.decoding import decode
-from dare_eval.networks import AttentionMask
+from dare_eval.errors import UsageError
+from dare_eval.networks import AttentionMask, DiffusionNetwork
 from dare_eval.spec import POLICY_FIELDS, DecodeSpec, family_traits
 from tests.decoding.conftest import prompts, tiny
 
@@ -81,6 +84,14 @@ SPECIAL = {
         "llada2",
         {"policy": "dynamic", "threshold": 0.5, "edit_threshold": 0.3, "max_post_steps": 3, "cache": "block"},
     ),
+    "llada2-stops-early-block": (
+        "llada2",
+        {"policy": "dynamic", "threshold": 0.3, "early_stop": "prefix", "stop_ids": [23, 25, 13, 54], "cache": "block"},
+    ),
+    "llada-idle-pass": (
+        "llada",
+        {"policy": "factor", "factor": 9.0, "cache": "dual", "parity": ["idle_cached_pass"]},
+    ),
     "llada2-stops-early": (
         "llada2",
         {"policy": "dynamic", "threshold": 0.3, "early_stop": "prefix", "stop_ids": [23, 25]},
@@ -124,6 +135,19 @@ def test_block_commit_cache_equals_no_cache_with_editing():
     assert any(result.edits for result in plain)
     assert [r.response for r in plain] == [r.response for r in cached]
     assert [[e[1:] for e in r.edits] for r in plain] == [[e[1:] for e in r.edits] for r in cached]
+
+
+@pytest.mark.parametrize("policy", ["quota", "threshold", "sequential"])
+def test_block_causal_network_in_llada_layout(policy):
+    source = tiny("llada")
+    network = DiffusionNetwork(dataclasses.replace(source.config, block_length=8))
+    network.load_state_dict(source.state_dict())
+    batch = prompts((7, 12, 3))
+    plain, cached = (decode(network, batch, spec("llada", policy, cache)) for cache in ("none", "block"))
+    assert [r.response for r in plain] == [r.response for r in cached]
+    assert [len(r.response) for r in plain] == [17, 20, 21]  # up to the end of the last block on the absolute grid
+    with pytest.raises(UsageError, match="block-causal"):
+        decode(network, batch, spec("llada", policy, "dual"))
 
 
 @pytest.mark.parametrize("cache", ["prefix", "dual"])
