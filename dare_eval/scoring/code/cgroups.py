@@ -1,25 +1,24 @@
-"""A control group that caps the processes of a fork server, where this user may make one.
+"""A control group that caps the processes of all fork servers together, where this user may make one.
 
-The zygote's own count acts first and gives the better message; the group is the kernel's word behind it. Version 1 and
-version 2 hierarchies; anything that does not work is no error, only one net less.
+The zygote's own count acts first and gives the better message; the group is the kernel's word behind it. One group of a
+fixed name, so that hosts that are killed cannot leave a pile of them. Version 1 and version 2 hierarchies; anything that
+does not work is no error, only one net less.
 """
 
 from __future__ import annotations
 
-import itertools
-import os
 from pathlib import Path
 
 _ROOT = Path("/sys/fs/cgroup")
-_serial = itertools.count()
+_NAME = "dare-sandbox"
 
 
-def create(processes: int) -> Path | None:
-    """Make a group for at most ``processes`` processes; returns its folder, or None where that is not possible."""
+def create(processes: int, name: str = _NAME) -> Path | None:
+    """Make the group, for at most ``processes`` processes; returns its folder, or None where that is not possible."""
     for parent in _parents():
-        group = parent / f"dare-{os.getpid()}-{next(_serial)}"
+        group = parent / name
         try:
-            group.mkdir()
+            group.mkdir(exist_ok=True)
         except OSError:
             continue
         try:
@@ -32,7 +31,7 @@ def create(processes: int) -> Path | None:
 
 
 def remove(group: Path) -> None:
-    """Remove an empty group; one that something else removed or that still ends is left to the kernel."""
+    """Remove the group if it is empty; else another worker uses it and will try as well."""
     try:
         group.rmdir()
     except OSError:

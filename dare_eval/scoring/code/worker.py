@@ -33,7 +33,7 @@ _UNSHARE = ("unshare", "--map-root-user", "--net", "--pid", "--fork", "--kill-ch
 _PASSED_ON = ("LD_LIBRARY_PATH", "OPENBLAS_CORETYPE", "OPENBLAS_L2_SIZE", "TZ")
 _PRELOAD = ("numpy",)
 _START_S, _GRACE_S = 60.0, 15.0
-_GROUP_PROCESSES = 1024
+_GROUP_PROCESSES = 4096
 
 
 class WorkerLost(Exception):

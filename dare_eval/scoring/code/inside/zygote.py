@@ -67,7 +67,8 @@ def _settle(given: dict[str, Any]) -> watch.Family:
     for name in WARM:
         importlib.import_module(name)
     if given["cgroup"]:
-        (Path(given["cgroup"]) / "cgroup.procs").write_text("0")
+        with contextlib.suppress(OSError):  # another host just removed the empty group
+            (Path(given["cgroup"]) / "cgroup.procs").write_text("0")
     linux.bound_capabilities()
     if not given["private"]:
         linux.become_subreaper()
