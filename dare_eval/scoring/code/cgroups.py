@@ -1,8 +1,8 @@
 """A control group that caps the processes of all fork servers together, where this user may make one.
 
 The zygote's own count acts first and gives the better message; the group is the kernel's word behind it. One group of a
-fixed name, so that hosts that are killed cannot leave a pile of them. Version 1 and version 2 hierarchies; anything that
-does not work is no error, only one net less.
+fixed name, so that hosts that are killed cannot leave a pile of them. Version 1 and version 2 hierarchies; anything
+that does not work is no error, only one net less.
 """
 
 from __future__ import annotations
