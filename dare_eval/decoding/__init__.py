@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from dare_eval.decoding.likelihood import ElboResult, LikelihoodOptions, elbo, warn_generation_only
     from dare_eval.decoding.loop import decode
     from dare_eval.decoding.policies.base import Policy
-    from dare_eval.decoding.results import DecodeResult, Edit, RecordOptions, Trace
+    from dare_eval.decoding.results import DecodeResult, Edit, RecordOptions, Reveal, Trace
     from dare_eval.decoding.step import Step
 
 _PLACES = {
@@ -26,6 +26,7 @@ _PLACES = {
     "LikelihoodOptions": "likelihood",
     "Policy": "policies.base",
     "RecordOptions": "results",
+    "Reveal": "results",
     "Step": "step",
     "Trace": "results",
     "decode": "loop",
@@ -40,6 +41,7 @@ __all__ = [
     "LikelihoodOptions",
     "Policy",
     "RecordOptions",
+    "Reveal",
     "Step",
     "Trace",
     "decode",

@@ -2,7 +2,8 @@
 
 Everything stays on the device until :meth:`Recorder.results`; the host keeps only counts.
 
-Legend: B rows, R participating rows, T columns, M candidate positions, S recorded passes, G response columns.
+Legend: B rows, R participating rows, T columns, M candidate positions (P: of one row), S recorded passes,
+G response columns.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from torch import Tensor
 
 from dare_eval.decoding.candidates import Candidates
 from dare_eval.decoding.canvas import Canvas
-from dare_eval.decoding.results import DecodeResult, Edit, RecordOptions, Trace, trim
+from dare_eval.decoding.results import DecodeResult, Edit, RecordOptions, Reveal, Trace, trim
 from dare_eval.decoding.rows import Rows
 from dare_eval.spec import DecodeSpec
 
@@ -64,6 +65,7 @@ class Recorder:
         steps = [self.nfe[row] - 1 for row in done.rows.ids]
         if self.options is not None:
             self._keep(done, steps, self.options)
+            self._tell(done, steps, self.options)
         step_R1 = torch.tensor(steps, dtype=torch.int32, device=self.step_BT.device)[:, None]
         before_RM = self.step_BT[done.rows.column_R1, done.found.columns_RM]
         self.step_BT[done.rows.column_R1, done.found.columns_RM] = torch.where(
@@ -77,6 +79,19 @@ class Recorder:
             position = int(done.found.columns_RM[number, place]) - self.canvas.starts[row]
             edit = Edit(self.nfe[row] - 1, position, int(old_RM[number, place]), int(done.tokens_RM[number, place]))
             self.edits[row].append(edit)
+            if self.options is not None and self.options.watch is not None:
+                self.options.watch(Reveal(row, edit.step, [position], [edit.new], True))
+
+    def _tell(self, done: PassRecord, steps: list[int], options: RecordOptions) -> None:
+        """Hand what each row of the pass revealed to the watcher."""
+        if options.watch is None:
+            return
+        shown_RM = done.commit_RM & done.found.live_RM
+        for number, row in enumerate(done.rows.ids):
+            places_P = done.found.columns_RM[number][shown_RM[number]] - self.canvas.starts[row]
+            tokens_P = done.tokens_RM[number][shown_RM[number]]
+            if len(places_P):
+                options.watch(Reveal(row, steps[number], places_P.tolist(), tokens_P.tolist(), False))
 
     def _keep(self, done: PassRecord, steps: list[int], options: RecordOptions) -> None:
         if options.steps is not None and not set(steps) & set(options.steps):

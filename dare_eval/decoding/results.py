@@ -7,7 +7,7 @@ Legend: S recorded passes, G response columns.
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Callable, Collection
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -26,12 +26,27 @@ class Edit(NamedTuple):
     new: int
 
 
+class Reveal(NamedTuple):
+    """What one pass wrote into one row, as it happens."""
+
+    row: int
+    step: int
+    """0-based forward of the row."""
+    positions: list[int]
+    """Positions in the response."""
+    tokens: list[int]
+    edited: bool
+    """The positions held other tokens before (LLaDA2.1)."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RecordOptions:
     """What to keep of every pass besides the step map; costs memory, not time."""
 
     steps: Collection[int] | None = None
-    """0-based forwards of a row to keep; None keeps all that revealed something."""
+    """0-based forwards of a row to keep; None keeps all that revealed something, () none."""
+    watch: Callable[[Reveal], None] | None = None
+    """Called for every row and pass that wrote something, while decoding goes on (waits for the device each pass)."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
