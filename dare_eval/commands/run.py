@@ -19,6 +19,9 @@ def run(
     workers: Annotated[
         int | None, typer.Option(min=1, help="Processes per model; each data set is cut accordingly.")
     ] = None,
+    template: Annotated[
+        int | None, typer.Option(min=1, help="Ask in the k-th of the equivalent prompt templates; 1 is the config's.")
+    ] = None,
     check_only: Annotated[bool, typer.Option("--check", help="Check the config and stop.")] = False,
 ) -> None:
     """Evaluate CONFIG: check it, run what is missing, print the table; exit code 3 when anything is incomplete.
@@ -33,6 +36,8 @@ def run(
 
     cfg = load_config(config)
     folder = prepare(cfg, work_dir=work_dir, fresh=fresh, limit=limit, scorer=scorer, workers=workers)
+    if template:
+        cfg["template"] = template
     check_config(cfg)
     if check_only:
         typer.echo(f"{config}: {len(cfg['models'])} models, {len(cfg['datasets'])} data sets, all of them usable")

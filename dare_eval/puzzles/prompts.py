@@ -2,7 +2,8 @@
 
 A style fixes what a model sees: system text, user text and the text its reply starts with. ``plain``, ``plain_2`` and
 ``plain_3`` ask for the same answer in the same tags and differ only in wording (a claim about decoding should rest on
-all of them). ``d1_train``, ``d1_eval`` and ``spg`` follow the layout of the published prompts (what is asked, which
+all of them); so do ``d1_eval``, ``d1_eval_2`` and ``d1_eval_3``, which ask for reasoning first. ``d1_train``,
+``d1_eval`` and ``spg`` follow the layout of the published prompts (what is asked, which
 tags, where the example stands, what the reply starts with) in words of our own; a published wording itself can be
 given as a file through ``from_file``.
 """
@@ -18,6 +19,8 @@ from dare_eval.puzzles.list_ops import SERVED, ListTask
 
 EQUIVALENT = ("plain", "plain_2", "plain_3")
 """The styles that differ in wording only."""
+EQUIVALENT_GROUPS = (EQUIVALENT, ("d1_eval", "d1_eval_2", "d1_eval_3"))
+"""Every set of styles that ask for the same answer in the same form."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,6 +68,20 @@ _SUDOKU: dict[str, Prompt] = {
     "d1_eval": Prompt(
         f"{_SUDOKU_RULES} {_SUDOKU_TAGS}\n\nSolve the following Sudoku puzzle: {{puzzle}}\n", prefix="<reasoning>"
     ),
+    "d1_eval_2": Prompt(
+        "Complete this 4x4 Sudoku: {puzzle}\nThe 16 digits are its cells in reading order and 0 marks a cell to fill. "
+        "No row, column or 2x2 box may repeat a digit; only 1 to 4 occur. First reason between <reasoning> and "
+        "</reasoning>, then write the 16 digits of the completed grid, without spaces, between <answer> and "
+        "</answer>.\n",
+        prefix="<reasoning>",
+    ),
+    "d1_eval_3": Prompt(
+        "Sudoku, four by four. Digits 1-4, each exactly once per row, per column and per two-by-two box. Cells are "
+        "listed left to right, top to bottom, with 0 for unknown.\n{puzzle}\nReply in the form "
+        "<reasoning>STEPS</reasoning> <answer>DIGITS</answer>, where DIGITS is the solved grid as one string of 16 "
+        "digits.\n",
+        prefix="<reasoning>",
+    ),
     "spg": Prompt("Solve this 4x4 Sudoku: {puzzle}\n", system=f"{_SUDOKU_RULES} {_SUDOKU_TAGS}\n\n{{shots}}"),
 }
 
@@ -90,6 +107,18 @@ _COUNTDOWN: dict[str, Prompt] = {
     "d1_train": Prompt(f"{_COUNTDOWN_RULES} {_COUNTDOWN_TAGS}\n{_COUNTDOWN_EXAMPLE}\n\n{_COUNTDOWN_TASK}\n"),
     "d1_eval": Prompt(
         f"{_COUNTDOWN_RULES} {_COUNTDOWN_TAGS}\n{_COUNTDOWN_BOXED}\n\n{_COUNTDOWN_TASK}\n", prefix="<reasoning>"
+    ),
+    "d1_eval_2": Prompt(
+        "Reach {target} from the numbers {numbers}. Every number must appear once and only once; you may add, "
+        "subtract, multiply and divide, and use brackets. First reason between <reasoning> and </reasoning>, then put "
+        f"the expression between <answer> and </answer>. {_COUNTDOWN_BOXED}\n",
+        prefix="<reasoning>",
+    ),
+    "d1_eval_3": Prompt(
+        f"Countdown game. {_COUNTDOWN_BOXED}\nNow combine {{numbers}} with + - * / and brackets, using all of them and "
+        "none twice, so that the result is exactly {target}. Reply in the form <reasoning>STEPS</reasoning> "
+        "<answer>EXPRESSION</answer>.\n",
+        prefix="<reasoning>",
     ),
     "spg": Prompt(_COUNTDOWN_TASK, system=f"{_COUNTDOWN_RULES} {_COUNTDOWN_TAGS}\n{_COUNTDOWN_EXAMPLE}"),
 }

@@ -12,6 +12,7 @@ from typing import Any
 from opencompass.utils import dataset_abbr_from_cfg, model_abbr_from_cfg
 from opencompass.utils.prompt import get_prompt_hash
 
+from dare_eval.datasets.templates import template_name
 from dare_eval.errors import DareError, DataError
 from dare_eval.evaluators.benchmarks import benchmark_of
 from dare_eval.evaluators.planning import GRADED
@@ -115,7 +116,7 @@ def _datasets(combinations: Sequence[Any]) -> tuple[DatasetEntry, ...]:
             dataset=dataset_name(dataset_cfg),
             split=split_of(dataset_cfg),
             prompt_hash=prompt_hash(dataset_cfg),
-            template=dataset_cfg.get("style"),
+            template=template_name(dataset_cfg),
             subset=subset_of(dataset_cfg),
             **_scored_by(dataset_cfg),
             **_size(dataset_cfg),

@@ -20,10 +20,12 @@ from mmengine.config import Config
 from opencompass.partitioners.base import BasePartitioner
 from opencompass.utils import dataset_abbr_from_cfg, model_abbr_from_cfg
 
+from dare_eval.datasets.templates import with_template
 from dare_eval.errors import DareError, UsageError
 from dare_eval.inferencers.item_store import move_aside
 from dare_eval.panels import show_error
 from dare_eval.runtime.data_paths import share_data_root
+from dare_eval.runtime.dotted import dotted_types, resolve
 from dare_eval.runtime.failures import failure_from, failure_of, record_failure, take_back
 from dare_eval.runtime.limits import apply_limit, limit_of_environment
 from dare_eval.runtime.manifests import start_manifest
@@ -60,7 +62,8 @@ class _Partitioner(BasePartitioner):
         """Return the tasks; ends the process with a panel and the error's exit code when the config is refused."""
         share_data_root()
         try:
-            tasks: list[Any] = super().__call__(_within_limit(cfg))
+            _import_runtime(cfg)
+            tasks: list[Any] = super().__call__(_worded(_within_limit(cfg)))
         except DareError as error:
             show_error(error)
             raise SystemExit(error.exit_code) from None
@@ -206,6 +209,13 @@ class EvalPartitioner(_Partitioner):
         return tasks
 
 
+def _import_runtime(cfg: Any) -> None:
+    """Import the classes that OpenCompass builds after decoding, so that a broken one is found before it."""
+    for part in ("infer", "eval", "summarizer"):
+        for path in sorted(dotted_types(cfg.get(part) or {})):
+            resolve("class", path)
+
+
 def dry_run() -> bool:
     """Whether nothing may change: OpenCompass plans a dry run like any other and tells the partitioner nothing."""
     return "--dry-run" in sys.argv
@@ -228,6 +238,18 @@ def _within_limit(cfg: Any) -> Any:
     combined = cut.get("model_dataset_combinations") or []
     apply_limit([*cut.get("datasets", []), *(one for entry in combined for one in entry["datasets"])], limit)
     return cut
+
+
+def _worded(cfg: Any) -> Any:
+    """Return ``cfg`` with every data set in the prompt template that ``template = k`` asks for; itself without."""
+    number = cfg.get("template")
+    if number is None:
+        return cfg
+    worded = copy.deepcopy(cfg)
+    for part in (worded, *(worded.get("model_dataset_combinations") or [])):
+        if part.get("datasets"):
+            part["datasets"] = [with_template(one, number) for one in part["datasets"]]
+    return worded
 
 
 def _buckets(chunks: list[Chunk], workers: int) -> list[list[Chunk]]:
