@@ -13,7 +13,7 @@ from opencompass.utils import build_dataset_from_cfg, dataset_abbr_from_cfg
 
 from dare_eval.errors import DareError, DataError
 from dare_eval.inferencers.rows import Row, content_digest, make_rows, rows_digest
-from dare_eval.runtime.data_paths import UPSTREAM_ROOT, expected_place, prepare_dataset
+from dare_eval.runtime.data_paths import UPSTREAM_ROOT, absent_place, expected_place, prepare_dataset
 from dare_eval.runtime.dotted import resolve
 
 _BUILT: dict[str, Any] = {}
@@ -34,6 +34,14 @@ def build(dataset_cfg: Any) -> Any:
 
 
 def _build(prepared: Any) -> Any:
+    absent = absent_place(prepared)
+    if absent is not None:
+        raise DataError(
+            "the data set's files are not there",
+            seen=absent,
+            allowed="the files in OpenCompass' layout",
+            remedy=f"export {UPSTREAM_ROOT} (or DARE_DATA) to the folder that holds data/",
+        )
     try:
         return build_dataset_from_cfg(prepared)
     except DareError:

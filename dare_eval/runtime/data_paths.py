@@ -99,6 +99,22 @@ def canonical_solutions() -> Path:
     return target
 
 
+def absent_place(dataset_cfg: Mapping[str, Any]) -> str | None:
+    """Return where the files of a data set should lie when they do not; None when they do, or upstream alone knows.
+
+    Upstream's loaders answer a missing file with a download over plain http, so they must not be asked then.
+    """
+    from opencompass.utils.datasets_info import DATASETS_MAPPING
+
+    path = str(dataset_cfg.get("path", ""))
+    known = path in DATASETS_MAPPING or path.startswith(("./data", "data/"))
+    if not known or os.environ.get("DATASET_SOURCE"):
+        return None
+    local = str((DATASETS_MAPPING.get(path) or {}).get("local") or path)
+    roots = [Path(os.environ.get(UPSTREAM_ROOT, "")), Path.home() / ".cache" / "opencompass"]
+    return None if any((root / local).exists() for root in roots) else expected_place(dataset_cfg)
+
+
 def expected_place(dataset_cfg: Mapping[str, Any]) -> str:
     """Return where the files of a data set are looked for, as a person would write it."""
     path = str(dataset_cfg.get("path", ""))

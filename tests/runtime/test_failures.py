@@ -143,3 +143,11 @@ def test_several_answers_per_call_are_refused_with_the_way_to_get_repeats(workpl
     done = workplace.run(workplace.config(config([several], [dataset()])))
     assert done.code == 3
     assert "num_return_sequences" in done.err
+
+
+def test_a_broken_summarizer_is_found_before_anything_is_decoded(workplace):
+    extra = "summarizer = dict(type='dare_eval.runtime.summarizer.ReportSumarizer')"
+    done = workplace.run(workplace.config(config([FINE], [dataset()], extra)))
+    assert done.code == 5
+    assert "did you mean 'dare_eval.runtime.summarizer.ReportSummarizer'" in done.err
+    assert workplace.decoded() == []
