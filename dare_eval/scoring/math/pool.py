@@ -15,6 +15,7 @@ import subprocess
 import sys
 import threading
 import time
+from pathlib import Path
 from typing import Any, NamedTuple
 
 from dare_eval.errors import SetupError
@@ -35,7 +36,8 @@ class _Worker:
     """One process and the pipe to it."""
 
     def __init__(self) -> None:
-        command = [sys.executable, "-m", "dare_eval.scoring.math.worker"]
+        # -P: neither the working folder nor this package may shadow a module that sympy imports.
+        command = [sys.executable, "-P", str(Path(__file__).with_name("worker.py"))]
         environment = {**os.environ, "PYTHONWARNINGS": "ignore", "OMP_NUM_THREADS": "1"}
         self.process = subprocess.Popen(
             command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, env=environment

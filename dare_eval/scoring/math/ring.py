@@ -32,6 +32,9 @@ _TOKEN = re.compile(
 )
 
 
+_WORD = re.compile(r"(?<![\\A-Za-z])(?:[A-Za-z]{3,}|ln)(?![A-Za-z])")
+
+
 class Unsupported(ValueError):
     """The text is outside the normal form."""
 
@@ -70,6 +73,8 @@ def approximate(form: Form) -> float | None:
 def _tokens(latex: str) -> list[str]:
     tokens, at = [], 0
     latex = latex.rstrip()
+    if _WORD.search(latex):
+        raise Unsupported("a word, or a function written out")
     while at < len(latex):
         found = _TOKEN.match(latex, at)
         if found is None:

@@ -107,7 +107,7 @@ def _closes_at_end(text: str) -> bool:
 
 
 def _split(text: str, separator: re.Pattern[str]) -> tuple[str, ...]:
-    """Split at separators outside brackets and LaTeX groups."""
+    """Split at separators outside brackets and LaTeX groups; more parts than ``MAX_PARTS`` stay one."""
     parts, start, depth, at = [], 0, 0, 0
     while at < len(text):
         char = text[at]
@@ -123,7 +123,8 @@ def _split(text: str, separator: re.Pattern[str]) -> tuple[str, ...]:
         depth += (char in "([{") - (char in ")]}")
         at += 1
     parts.append(text[start:])
-    return tuple(part.strip() for part in parts if part.strip())[:MAX_PARTS]
+    filled = tuple(part.strip() for part in parts if part.strip())
+    return filled if len(filled) <= MAX_PARTS else (text,)
 
 
 def _split_list(text: str) -> tuple[str, ...]:

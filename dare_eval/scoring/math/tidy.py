@@ -47,6 +47,10 @@ _RULES = tuple(
         (r"\\frac\s*(\d)\s*(\d)", r"\\frac{\1}{\2}"),
         (r"\\frac\s*(\d)\s*\{", r"\\frac{\1}{"),
         (r"\\frac\s*(\{[^{}]*\})\s*(\d)", r"\\frac\1{\2}"),
+        (r"(?<![A-Za-z\\])sqrt\s*\(([^()]*)\)", r"\\sqrt{\1}"),
+        (r"(?<![A-Za-z\\])(pi|sin|cos|tan|log|ln)(?![A-Za-z])", r"\\\1 "),
+        (r"\*\*", "^"),
+        (r"\^\s*(-?\d{2,})", r"^{\1}"),
         (r"\\sqrt\s*(\d|[a-z](?![a-z]))", r"\\sqrt{\1}"),
         (r"\{,\}", ","),
     )
@@ -96,8 +100,6 @@ def spell(answer: str) -> str:
     """Apply the spelling rules: wrappers, spacing commands, fractions, relation signs, thousands separators."""
     plain = _unwrap(drop_degrees(answer[:MAX_CHARS].translate(_TABLE)))
     for pattern, replacement in _RULES:
-        if "\\" in pattern.pattern[:2] and "\\" not in plain and "~" not in plain:
-            continue
         plain = pattern.sub(replacement, plain)
     plain = plain.replace(r"\$", "").replace("$", "").strip()
     plain = re.sub(r"(?<=\d),\s*\\!\s*(?=\d{3})", ",", plain)

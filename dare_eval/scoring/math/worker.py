@@ -1,8 +1,10 @@
 """The process that runs math-verify and sympy: one request per line on standard input, one verdict per line out.
 
 Started by ``pool``; it imports the libraries once, then answers until its input closes. It may be killed at any
-moment: it owns no state. Comparison is exact or relative, never by an absolute tolerance, and any failure to parse or
-decide is "not equal". Command: ``python -m dare_eval.scoring.math.worker`` (speaks JSON lines).
+moment: it owns no state, and it imports nothing of this package. Comparison is exact or relative, never by an absolute
+tolerance, and any failure to parse or decide is "not equal".
+
+    python -P dare_eval/scoring/math/worker.py        # speaks JSON lines
 """
 
 from __future__ import annotations
