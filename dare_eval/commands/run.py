@@ -1,4 +1,7 @@
-"""``dare-eval run CONFIG``: one evaluation, checked before it starts, continued when it was interrupted."""
+"""``dare-eval run``: one evaluation, of a config or of models and benchmarks by name.
+
+It is checked before it starts and continued when it was interrupted.
+"""
 
 from __future__ import annotations
 
@@ -9,7 +12,18 @@ import typer
 
 
 def run(
-    config: Annotated[Path, typer.Argument(help="OpenCompass config, such as configs/eval/tiny_sudoku.py.")],
+    config: Annotated[
+        Path | None, typer.Argument(help="OpenCompass config, such as configs/eval/tiny_sudoku.py.")
+    ] = None,
+    model: Annotated[
+        list[str] | None, typer.Option(help="Models by name (dare-eval ls models), in CONFIG's place.")
+    ] = None,
+    bench: Annotated[list[str] | None, typer.Option(help="Their benchmarks, as in gsm8k,math500.")] = None,
+    suite: Annotated[list[str] | None, typer.Option(help="Named batteries of benchmarks, as in d1.")] = None,
+    path: Annotated[str | None, typer.Option(help="Checkpoint in the place of the model's own.")] = None,
+    change: Annotated[
+        list[str] | None, typer.Option("--set", help="Decode setting that replaces the preset's, as in cache=dual.")
+    ] = None,
     work_dir: Annotated[
         Path | None, typer.Option("--work-dir", "-w", help="Folder of the runs; default: the config's.")
     ] = None,
@@ -27,13 +41,17 @@ def run(
     """Evaluate CONFIG: check it, run what is missing, print the table; exit code 3 when anything is incomplete.
 
     The same as opencompass CONFIG, with every class, model and data set checked first. A run that was interrupted
-    is continued in its folder; --fresh starts a new one.
+    is continued in its folder; --fresh starts a new one. In CONFIG's place, --model and --bench (or --suite) write
+    the config into the folder of the run: dare-eval run --model llada-8b-instruct --bench gsm8k,math500
     """
     import tempfile
 
     from dare_eval.commands.run_config import load_config, prepare, unfinished_run
+    from dare_eval.commands.run_models import Names, chosen_config
     from dare_eval.runtime.preflight import check_config
 
+    names = Names(model or (), bench or (), suite or (), change or (), path)
+    config = chosen_config(config, names, work_dir)
     cfg = load_config(config)
     folder = prepare(cfg, work_dir=work_dir, fresh=fresh, limit=limit, scorer=scorer, workers=workers)
     if template:

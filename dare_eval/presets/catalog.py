@@ -51,9 +51,9 @@ def model_of(family: str, benchmark: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class RunText:
-    """The config of one model on some benchmarks, as text; ``changes`` are set in the model config (dotted keys)."""
+    """The config of some models on some benchmarks, as text; ``changes`` are set in every model (dotted keys)."""
 
-    model: str
+    models: Sequence[str]
     benchmarks: Sequence[str]
     work_dir: str
     configs: str = PACKAGED
@@ -65,13 +65,18 @@ class RunText:
         lines = [f'"""{self.about or self._about()}"""', "", "from mmengine.config import read_base", ""]
         lines += ["with read_base():", f"    from {self._place('eval._base.runtime')} import *"]
         lines += [line for name in self.benchmarks for line in self._import(name)]
-        lines += [f"    from {self._place('models.' + entry(self.model)['config'])} import models", ""]
-        lines += [f"models[0]{_keys(key)} = {value!r}" for key, value in self.changes.items()]
+        places = [self._place("models." + entry(name)["config"]) for name in self.models]
+        several = len(places) > 1
+        lines += [f"    from {place} import models{f' as m{i}' if several else ''}" for i, place in enumerate(places)]
+        lines += ["", *([f"models = [{', '.join(f'*m{i}' for i in range(len(places)))}]"] if several else [])]
+        for number in range(len(places)):
+            lines += [f"models[{number}]{_keys(key)} = {value!r}" for key, value in self.changes.items()]
         return "\n".join([*lines, *self._datasets(), f'work_dir = "{self.work_dir}"', ""])
 
     def _about(self) -> str:
         few = len(self.benchmarks) <= 3
-        return f"{self.model} on {', '.join(self.benchmarks) if few else f'{len(self.benchmarks)} benchmarks'}."
+        what = ", ".join(self.benchmarks) if few else f"{len(self.benchmarks)} benchmarks"
+        return f"{', '.join(self.models)} on {what}."
 
     @property
     def _plain(self) -> bool:
@@ -106,7 +111,7 @@ def stock_text(family: str, benchmark: str) -> str:
     """Return the content of ``configs/eval/<family>_<benchmark>.py``."""
     model = model_of(family, benchmark)
     about = f"{model} on {benchmark}: {catalog()['benchmarks'][benchmark]['about']}."
-    return str(RunText(model, [benchmark], f"runs/{family}_{benchmark}", configs="..", about=about))
+    return str(RunText([model], [benchmark], f"runs/{family}_{benchmark}", configs="..", about=about))
 
 
 def _keys(dotted: str) -> str:

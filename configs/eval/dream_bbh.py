@@ -1,0 +1,10 @@
+"""dream-7b-instruct on bbh: 27 BIG-Bench hard tasks."""
+
+from mmengine.config import read_base
+
+with read_base():
+    from ._base.runtime import *
+    from opencompass.configs.datasets.bbh.bbh_gen_ee62e9 import bbh_datasets as datasets
+    from ..models.dream.dream_7b_instruct import models
+
+work_dir = "runs/dream_bbh"

@@ -1,0 +1,10 @@
+"""dream-7b-instruct on ceval: 52 Chinese subjects, validation split."""
+
+from mmengine.config import read_base
+
+with read_base():
+    from ._base.runtime import *
+    from opencompass.configs.datasets.ceval.ceval_gen_5f30c7 import ceval_datasets as datasets
+    from ..models.dream.dream_7b_instruct import models
+
+work_dir = "runs/dream_ceval"

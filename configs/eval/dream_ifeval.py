@@ -1,0 +1,10 @@
+"""dream-7b-instruct on ifeval: instructions that a program can check."""
+
+from mmengine.config import read_base
+
+with read_base():
+    from ._base.runtime import *
+    from opencompass.configs.datasets.IFEval.IFEval_gen_353ae7 import ifeval_datasets as datasets
+    from ..models.dream.dream_7b_instruct import models
+
+work_dir = "runs/dream_ifeval"

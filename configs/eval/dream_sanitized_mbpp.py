@@ -1,0 +1,10 @@
+"""dream-7b-instruct on sanitized_mbpp: MBPP, the checked subset."""
+
+from mmengine.config import read_base
+
+with read_base():
+    from ._base.runtime import *
+    from opencompass.configs.datasets.mbpp.sanitized_mbpp_gen_742f0c import sanitized_mbpp_datasets as datasets
+    from ..models.dream.dream_7b_instruct import models
+
+work_dir = "runs/dream_sanitized_mbpp"

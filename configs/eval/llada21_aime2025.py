@@ -1,0 +1,10 @@
+"""llada2.1-mini on aime2025: AIME 2025, 8 answers per problem, seeds differing."""
+
+from mmengine.config import read_base
+
+with read_base():
+    from ._base.runtime import *
+    from ..datasets.aime.aime2025_repeat8_gen import aime2025_datasets as datasets
+    from ..models.llada2.llada2_1_mini import models
+
+work_dir = "runs/llada21_aime2025"

@@ -1,0 +1,11 @@
+"""llada2.1-mini on ceval_ppl: 52 Chinese subjects by likelihood."""
+
+from mmengine.config import read_base
+
+with read_base():
+    from ._base.runtime import *
+    from opencompass.configs.datasets.ceval.ceval_ppl_578f8d import ceval_datasets as ceval_ppl
+    from ..models.llada2.llada2_1_mini import models
+
+datasets = [dict(one, abbr=one["abbr"] + "-ppl") for one in ceval_ppl]
+work_dir = "runs/llada21_ceval_ppl"

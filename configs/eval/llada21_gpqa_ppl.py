@@ -1,0 +1,11 @@
+"""llada2.1-mini on gpqa_ppl: GPQA diamond by likelihood."""
+
+from mmengine.config import read_base
+
+with read_base():
+    from ._base.runtime import *
+    from opencompass.configs.datasets.gpqa.gpqa_ppl_6bf57a import gpqa_datasets as gpqa_ppl
+    from ..models.llada2.llada2_1_mini import models
+
+datasets = [dict(one, abbr=one["abbr"] + "-ppl") for one in gpqa_ppl]
+work_dir = "runs/llada21_gpqa_ppl"

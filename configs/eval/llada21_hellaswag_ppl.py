@@ -1,0 +1,11 @@
+"""llada2.1-mini on hellaswag_ppl: endings of stories by likelihood."""
+
+from mmengine.config import read_base
+
+with read_base():
+    from ._base.runtime import *
+    from opencompass.configs.datasets.hellaswag.hellaswag_ppl_47bff9 import hellaswag_datasets as hellaswag_ppl
+    from ..models.llada2.llada2_1_mini import models
+
+datasets = [dict(one, abbr=one["abbr"] + "-ppl") for one in hellaswag_ppl]
+work_dir = "runs/llada21_hellaswag_ppl"

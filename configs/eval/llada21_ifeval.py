@@ -1,0 +1,10 @@
+"""llada2.1-mini on ifeval: instructions that a program can check."""
+
+from mmengine.config import read_base
+
+with read_base():
+    from ._base.runtime import *
+    from opencompass.configs.datasets.IFEval.IFEval_gen_353ae7 import ifeval_datasets as datasets
+    from ..models.llada2.llada2_1_mini import models
+
+work_dir = "runs/llada21_ifeval"

@@ -1,0 +1,10 @@
+"""llada2.1-mini on mbpp: 500 short Python tasks, 3 examples."""
+
+from mmengine.config import read_base
+
+with read_base():
+    from ._base.runtime import *
+    from opencompass.configs.datasets.mbpp.mbpp_gen_830460 import mbpp_datasets as datasets
+    from ..models.llada2.llada2_1_mini import models
+
+work_dir = "runs/llada21_mbpp"

@@ -1,0 +1,10 @@
+"""llada2.1-mini on mmlu_pro: 14 fields, up to ten options."""
+
+from mmengine.config import read_base
+
+with read_base():
+    from ._base.runtime import *
+    from opencompass.configs.datasets.mmlu_pro.mmlu_pro_0shot_cot_gen_08c1de import mmlu_pro_datasets as datasets
+    from ..models.llada2.llada2_1_mini import models
+
+work_dir = "runs/llada21_mmlu_pro"

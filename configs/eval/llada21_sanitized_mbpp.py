@@ -1,0 +1,10 @@
+"""llada2.1-mini on sanitized_mbpp: MBPP, the checked subset."""
+
+from mmengine.config import read_base
+
+with read_base():
+    from ._base.runtime import *
+    from opencompass.configs.datasets.mbpp.sanitized_mbpp_gen_742f0c import sanitized_mbpp_datasets as datasets
+    from ..models.llada2.llada2_1_mini import models
+
+work_dir = "runs/llada21_sanitized_mbpp"

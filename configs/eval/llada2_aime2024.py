@@ -1,0 +1,10 @@
+"""llada2.0-mini on aime2024: AIME 2024, 8 answers per problem, seeds differing."""
+
+from mmengine.config import read_base
+
+with read_base():
+    from ._base.runtime import *
+    from ..datasets.aime.aime2024_repeat8_gen import aime2024_datasets as datasets
+    from ..models.llada2.llada2_0_mini import models
+
+work_dir = "runs/llada2_aime2024"

@@ -1,0 +1,10 @@
+"""llada2.0-mini on countdown: Countdown with three numbers, generated with a seed."""
+
+from mmengine.config import read_base
+
+with read_base():
+    from ._base.runtime import *
+    from ..datasets.planning.countdown3_chat_gen import countdown3_chat_datasets as datasets
+    from ..models.llada2.llada2_0_mini import models
+
+work_dir = "runs/llada2_countdown"

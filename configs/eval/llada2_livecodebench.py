@@ -1,0 +1,10 @@
+"""llada2.0-mini on livecodebench: code generation, execution and test output."""
+
+from mmengine.config import read_base
+
+with read_base():
+    from ._base.runtime import *
+    from opencompass.configs.datasets.livecodebench.livecodebench_gen_a4f90b import LCB_datasets as datasets
+    from ..models.llada2.llada2_0_mini import models
+
+work_dir = "runs/llada2_livecodebench"

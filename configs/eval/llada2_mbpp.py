@@ -1,0 +1,10 @@
+"""llada2.0-mini on mbpp: 500 short Python tasks, 3 examples."""
+
+from mmengine.config import read_base
+
+with read_base():
+    from ._base.runtime import *
+    from opencompass.configs.datasets.mbpp.mbpp_gen_830460 import mbpp_datasets as datasets
+    from ..models.llada2.llada2_0_mini import models
+
+work_dir = "runs/llada2_mbpp"

@@ -1,0 +1,11 @@
+"""llada-8b-base on ceval_ppl: 52 Chinese subjects by likelihood."""
+
+from mmengine.config import read_base
+
+with read_base():
+    from ._base.runtime import *
+    from opencompass.configs.datasets.ceval.ceval_ppl_578f8d import ceval_datasets as ceval_ppl
+    from ..models.llada.llada_8b_base import models
+
+datasets = [dict(one, abbr=one["abbr"] + "-ppl") for one in ceval_ppl]
+work_dir = "runs/llada_ceval_ppl"

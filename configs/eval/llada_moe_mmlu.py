@@ -1,0 +1,10 @@
+"""llada-moe-instruct on mmlu: 57 subjects, 5 examples, letter generated."""
+
+from mmengine.config import read_base
+
+with read_base():
+    from ._base.runtime import *
+    from opencompass.configs.datasets.mmlu.mmlu_gen_a484b3 import mmlu_datasets as datasets
+    from ..models.llada_moe.llada_moe_instruct import models
+
+work_dir = "runs/llada_moe_mmlu"

@@ -1,0 +1,10 @@
+"""sdar-8b-chat on aime2025: AIME 2025, 8 answers per problem, seeds differing."""
+
+from mmengine.config import read_base
+
+with read_base():
+    from ._base.runtime import *
+    from ..datasets.aime.aime2025_repeat8_gen import aime2025_datasets as datasets
+    from ..models.sdar.sdar_8b_chat import models
+
+work_dir = "runs/sdar_aime2025"

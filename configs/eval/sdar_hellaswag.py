@@ -1,0 +1,10 @@
+"""sdar-8b-chat on hellaswag: endings of stories, letter generated."""
+
+from mmengine.config import read_base
+
+with read_base():
+    from ._base.runtime import *
+    from opencompass.configs.datasets.hellaswag.hellaswag_gen_6faab5 import hellaswag_datasets as datasets
+    from ..models.sdar.sdar_8b_chat import models
+
+work_dir = "runs/sdar_hellaswag"

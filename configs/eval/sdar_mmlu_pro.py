@@ -1,0 +1,10 @@
+"""sdar-8b-chat on mmlu_pro: 14 fields, up to ten options."""
+
+from mmengine.config import read_base
+
+with read_base():
+    from ._base.runtime import *
+    from opencompass.configs.datasets.mmlu_pro.mmlu_pro_0shot_cot_gen_08c1de import mmlu_pro_datasets as datasets
+    from ..models.sdar.sdar_8b_chat import models
+
+work_dir = "runs/sdar_mmlu_pro"

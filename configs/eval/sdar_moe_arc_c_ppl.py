@@ -1,0 +1,11 @@
+"""sdar-30b-a3b-chat on arc_c_ppl: ARC challenge by likelihood."""
+
+from mmengine.config import read_base
+
+with read_base():
+    from ._base.runtime import *
+    from opencompass.configs.datasets.ARC_c.ARC_c_ppl_a450bd import ARC_c_datasets as arc_c_ppl
+    from ..models.sdar.sdar_30b_a3b_chat import models
+
+datasets = [dict(one, abbr=one["abbr"] + "-ppl") for one in arc_c_ppl]
+work_dir = "runs/sdar_moe_arc_c_ppl"

@@ -1,0 +1,11 @@
+"""sdar-30b-a3b-chat on ceval_ppl: 52 Chinese subjects by likelihood."""
+
+from mmengine.config import read_base
+
+with read_base():
+    from ._base.runtime import *
+    from opencompass.configs.datasets.ceval.ceval_ppl_578f8d import ceval_datasets as ceval_ppl
+    from ..models.sdar.sdar_30b_a3b_chat import models
+
+datasets = [dict(one, abbr=one["abbr"] + "-ppl") for one in ceval_ppl]
+work_dir = "runs/sdar_moe_ceval_ppl"

@@ -1,0 +1,10 @@
+"""sdar-30b-a3b-chat on ifeval: instructions that a program can check."""
+
+from mmengine.config import read_base
+
+with read_base():
+    from ._base.runtime import *
+    from opencompass.configs.datasets.IFEval.IFEval_gen_353ae7 import ifeval_datasets as datasets
+    from ..models.sdar.sdar_30b_a3b_chat import models
+
+work_dir = "runs/sdar_moe_ifeval"

@@ -1,0 +1,12 @@
+"""sdar-30b-a3b-chat on olympiadbench: olympiad mathematics and physics, 5 sets."""
+
+from mmengine.config import read_base
+
+with read_base():
+    from ._base.runtime import *
+    from opencompass.configs.datasets.OlympiadBench.OlympiadBench_0shot_gen_be8b13 import (
+        olympiadbench_datasets as datasets,
+    )
+    from ..models.sdar.sdar_30b_a3b_chat import models
+
+work_dir = "runs/sdar_moe_olympiadbench"

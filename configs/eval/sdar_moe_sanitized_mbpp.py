@@ -1,0 +1,10 @@
+"""sdar-30b-a3b-chat on sanitized_mbpp: MBPP, the checked subset."""
+
+from mmengine.config import read_base
+
+with read_base():
+    from ._base.runtime import *
+    from opencompass.configs.datasets.mbpp.sanitized_mbpp_gen_742f0c import sanitized_mbpp_datasets as datasets
+    from ..models.sdar.sdar_30b_a3b_chat import models
+
+work_dir = "runs/sdar_moe_sanitized_mbpp"

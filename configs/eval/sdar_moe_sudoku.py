@@ -1,0 +1,10 @@
+"""sdar-30b-a3b-chat on sudoku: Sudoku 4x4, generated with a seed."""
+
+from mmengine.config import read_base
+
+with read_base():
+    from ._base.runtime import *
+    from ..datasets.planning.sudoku4_chat_gen import sudoku4_chat_datasets as datasets
+    from ..models.sdar.sdar_30b_a3b_chat import models
+
+work_dir = "runs/sdar_moe_sudoku"

@@ -1,0 +1,10 @@
+"""sdar-8b-chat on winogrande: who is meant, letter generated."""
+
+from mmengine.config import read_base
+
+with read_base():
+    from ._base.runtime import *
+    from opencompass.configs.datasets.winogrande.winogrande_gen_458220 import winogrande_datasets as datasets
+    from ..models.sdar.sdar_8b_chat import models
+
+work_dir = "runs/sdar_winogrande"

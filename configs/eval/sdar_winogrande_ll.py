@@ -1,0 +1,11 @@
+"""sdar-8b-chat on winogrande_ll: who is meant, by likelihood of the rest."""
+
+from mmengine.config import read_base
+
+with read_base():
+    from ._base.runtime import *
+    from opencompass.configs.datasets.winogrande.winogrande_ll_c5cf57 import winogrande_datasets as winogrande_ll
+    from ..models.sdar.sdar_8b_chat import models
+
+datasets = [dict(one, abbr=one["abbr"] + "-ll") for one in winogrande_ll]
+work_dir = "runs/sdar_winogrande_ll"
