@@ -123,7 +123,7 @@ def _phrase(body: str) -> Answer | None:
     if formula is not None:
         return Answer(_group(formula), "answer_phrase")
     end = _SENTENCE_END.search(rest)
-    sentence = rest[: end.start() if end else len(rest)].strip(" *:.$")
+    sentence = rest[: end.start() if end else len(rest)].strip(" *:$").rstrip(" *.")
     formula = text.last_match(_FORMULA, sentence)
     said = _group(formula) if formula else sentence
     return Answer(said, "answer_phrase") if said else None

@@ -16,7 +16,7 @@ from fractions import Fraction
 from functools import lru_cache
 
 MAX_TERMS = 150
-MAX_POWER = 64
+MAX_POWER = 512
 MAX_BITS = 2000
 MAX_FACTORIAL = 200
 MAX_RADICAND = 10**9

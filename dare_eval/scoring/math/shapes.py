@@ -12,7 +12,7 @@ MAX_PARTS = 40
 MAX_DEPTH = 8
 
 _MATRIX = re.compile(r"\\begin\{([pbvBV]?(?:small)?matrix|array)\}(?:\{[lcr|]*\})?(.*)\\end\{\1\}", re.DOTALL)
-_BASE = re.compile(r"([0-9A-Fa-f]*\d[0-9A-Fa-f]*)_(?:\{(?:\\text\{)?(\d{1,2}|[a-z]+)\}?\}|(\d))")
+_BASE = re.compile(r"(-?[0-9A-Fa-f]*\d[0-9A-Fa-f]*)_(?:\{(?:\\text\{)?(\d{1,2}|[a-z]+)\}?\}|(\d))")
 _CONNECTIVE = re.compile(
     r"\\text\{(?:or|and|,|;|,or|,and)\}|(?<![A-Za-z\\])(?:or|and)(?![A-Za-z])|;|\\(?:lor|vee|wedge)(?![A-Za-z])"
 )
@@ -70,7 +70,7 @@ def read(text: str) -> Part:
 def _relation(text: str) -> Part:
     sides = _split(text, _RELATION)
     if len(sides) < 2:  # also "= 5", the end of a chain whose start was cut
-        return Part("scalar", (text.removeprefix("="),))
+        return Part("scalar", (text.removeprefix("=").removeprefix(r"\approx").strip(),))
     signs = tuple(found[0] for found in _RELATION.finditer(text))
     if all(sign in ("=", r"\approx") for sign in signs):
         return Part("equation", sides)

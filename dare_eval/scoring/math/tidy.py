@@ -27,6 +27,7 @@ _RULES = tuple(
             r"\\(?:left|right|[bB]igg?[lr]?|displaystyle|textstyle|limits|mathstrut|q?quad|hfill|newline)(?![A-Za-z])\.?",
             "",
         ),
+        (r"(?<=\d)(?:\{,\}|,\s*\\!)\s*(?=\d{3})", ""),
         (r"(?<!\\)\\!", ""),
         (r"(?<!\\)\\[,;: ]|~", " "),
         (r"\{([^{}]*)\\over(?![A-Za-z])([^{}]*)\}", r"\\frac{\1}{\2}"),
@@ -44,9 +45,10 @@ _RULES = tuple(
             r"\\(?:mathbf|boldsymbol|mathbb|mathcal|mathit|vec|bar|overline|underline|textit|textbf|bm)\s*\{([^{}]*)\}",
             r"\1",
         ),
-        (r"\\frac\s*(\d)\s*(\d)", r"\\frac{\1}{\2}"),
-        (r"\\frac\s*(\d)\s*\{", r"\\frac{\1}{"),
-        (r"\\frac\s*(\{[^{}]*\})\s*(\d)", r"\\frac\1{\2}"),
+        (r"\\frac\s*(\w|\\pi)\s*(\w)", r"\\frac{\1}{\2}"),
+        (r"\\frac\s*(\w|\\pi)\s*\{", r"\\frac{\1}{"),
+        (r"\\frac\s*(\{[^{}]*\})\s*(\w)", r"\\frac\1{\2}"),
+        (r"\\text\{\s*(\w*\d\w*)\s*\}(?=_)", r"\1"),
         (r"(?<![A-Za-z\\])sqrt\s*\(([^()]*)\)", r"\\sqrt{\1}"),
         (r"(?<![A-Za-z\\])(pi|sin|cos|tan|log|ln)(?![A-Za-z])", r"\\\1 "),
         (r"\*\*", "^"),
@@ -102,8 +104,7 @@ def spell(answer: str) -> str:
     for pattern, replacement in _RULES:
         plain = pattern.sub(replacement, plain)
     plain = plain.replace(r"\$", "").replace("$", "").strip()
-    plain = re.sub(r"(?<=\d),\s*\\!\s*(?=\d{3})", ",", plain)
-    return _merge_thousands(plain).strip(" \t\n.,;:").strip()
+    return _merge_thousands(plain).strip(" \t\n,;:").rstrip(" .,;:")
 
 
 def _merge_thousands(plain: str) -> str:
@@ -116,7 +117,7 @@ def _merge_thousands(plain: str) -> str:
 def _unwrap(plain: str) -> str:
     for _ in range(4):
         before = plain
-        plain = plain.strip().strip(".").strip()
+        plain = plain.strip().rstrip(". ")
         for left, right in (("$$", "$$"), ("$", "$"), (r"\(", r"\)"), (r"\[", r"\]"), ("**", "**"), ("`", "`")):
             if plain.startswith(left) and plain.endswith(right) and len(plain) > len(left) + len(right):
                 inner = plain[len(left) : -len(right)]
@@ -129,7 +130,7 @@ def _unwrap(plain: str) -> str:
 
 def _squeeze(plain: str) -> str:
     r"""Drop white space, except where it ends a command name before a letter."""
-    plain = re.sub(r"(\\[A-Za-z]+)\s+(?=[A-Za-z])", r"\1\0", plain.strip(" \t\n.,;:"))
+    plain = re.sub(r"(\\[A-Za-z]+)\s+(?=[A-Za-z])", r"\1\0", plain.strip(" \t\n,;:").rstrip(" .,;:"))
     return re.sub(r"\s+", "", plain).replace("\0", " ")
 
 
@@ -145,5 +146,6 @@ def plain_text(answer: str) -> str | None:
     words = re.sub(r"^\s*\(\s*([A-Za-z]+)\s*\)\s*$", r"\1", words.strip())
     if re.search(r"[\\\d=<>^_+/|\[\]()]", words) or not re.search(r"[A-Za-z]", words):
         return None
-    letters = re.sub(r"[\s-]+", " ", words).strip().lower()
+    parts = re.sub(r"[\s-]+", " ", words).strip().lower().split(" ")
+    letters = " ".join(sorted(parts) if max(map(len, parts)) == 1 else parts)  # letters of a selection: any order
     return letters if len(letters) > 1 or "\\text" in answer or "\\mathrm" in answer or "(" in answer else None
