@@ -70,6 +70,7 @@ UNEQUAL = [
     (r"2\pi", "6.283185307"),
     (r"\frac{1}{2004!}", r"\frac{1}{2006!}"),
     ("2", ".2"),
+    ("y = -1", r"\begin{pmatrix} 7 \\ -8 \end{pmatrix}"),
     ("gol(8)", "log(8)"),
     (", ".join(map(str, range(60))), ", ".join(map(str, [*range(59), 99]))),
     ("2021", r"\pm 2021"),

@@ -43,6 +43,7 @@ class _Worker:
             command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, env=environment
         )
         self.buffer = b""
+        self.ended = False
         if self.read(START_LIMIT_S) is None:
             self.kill()
             raise SetupError(
@@ -59,6 +60,7 @@ class _Worker:
             self.process.stdin.write(line.encode())
             self.process.stdin.flush()
         except OSError:
+            self.ended = True
             return None
         return self.read(limit_s)
 
@@ -75,6 +77,7 @@ class _Worker:
                 return None
             chunk = os.read(descriptor, 1 << 16)
             if not chunk:
+                self.ended = True
                 return None
             self.buffer += chunk
         line, _, self.buffer = self.buffer.partition(b"\n")
@@ -123,7 +126,7 @@ class Pool:
             worker = self._borrow()
             answer = worker.ask({"gold": gold, "pred": pred, "kind": kind, "rounded": rounded}, limit_s)
             if answer is None:
-                why = "timeout" if worker.alive() else "died"
+                why = "died" if worker.ended else "timeout"
                 worker.kill()
                 return Verdict(False, why)
             with self.lock:

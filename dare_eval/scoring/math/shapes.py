@@ -143,15 +143,6 @@ def _base_name(base: str) -> str:
     return str(words.index(base) + 2) if base in words else base
 
 
-def written(part: Part) -> tuple[str, ...]:
-    """Return the pieces of a part's text, in order."""
-    if part.kind == "bracket":
-        return part.extra[0], ",".join(part.parts), part.extra[1]
-    if part.kind in ("list", "set"):
-        return (",".join(part.parts),)
-    return part.parts
-
-
 def last_side(pred: Part, *, gold_kind: str) -> str:
     """Return what an equation says the answer is: its last side, unless it is a relation between letters and numbers.
 

@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 from dare_eval.scoring import numbers
 from dare_eval.scoring.math import guard, ring, tidy
 from dare_eval.scoring.math.pool import POOL, Verdict
-from dare_eval.scoring.math.shapes import MAX_DEPTH, NAME, Part, interval, last_side, read, written
+from dare_eval.scoring.math.shapes import MAX_DEPTH, NAME, Part, interval, last_side, read
 from dare_eval.scoring.policy import Policy
 
 
@@ -67,7 +67,7 @@ class Comparison:
         """Compare two canonical answers by the type of the gold."""
         left, right = read(gold), read(pred)
         if left.kind == "equation":
-            return self.equation(left, right, depth)
+            return self.equation(left, right, pred, depth)
         if right.kind == "equation":
             right = read(last_side(right, gold_kind=left.kind))
         if "inequality" in (left.kind, right.kind):
@@ -120,12 +120,10 @@ class Comparison:
         same = gold.parts[0].lstrip("0").lower() == pred.parts[0].lstrip("0").lower()
         return same and (optional or gold.extra == pred.extra)
 
-    def equation(self, gold: Part, pred: Part, depth: int) -> bool:
-        """Compare equations as equations; ``x = 5`` and ``5`` are the same answer."""
+    def equation(self, gold: Part, pred: Part, said: str, depth: int) -> bool:
+        """Compare equations as equations; ``x = 5`` and ``5`` are the same answer (``said`` is all of ``pred``)."""
         if pred.kind != "equation":
-            return NAME.fullmatch(gold.parts[0]) is not None and self.equal(
-                gold.parts[-1], "".join(written(pred)), depth
-            )
+            return NAME.fullmatch(gold.parts[0]) is not None and self.equal(gold.parts[-1], said, depth)
         if gold.parts[0] == pred.parts[0] and len(gold.parts) == len(pred.parts) == 2 and NAME.fullmatch(gold.parts[0]):
             return self.equal(gold.parts[1], pred.parts[1], depth)
         if len(gold.parts) != 2 or len(pred.parts) != 2:
