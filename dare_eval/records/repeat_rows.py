@@ -8,18 +8,22 @@ question has at least k scored answers.
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from functools import partial
 
 from dare_eval.records.items import ItemRecord
 from dare_eval.records.repeats import majority_at_k, pass_at_k
 from dare_eval.records.summary import ResultRow, is_scored, score_interval
 
 
-def repeat_rows(records: Sequence[ItemRecord], head: ResultRow) -> list[ResultRow]:
+def repeat_rows(
+    records: Sequence[ItemRecord], head: ResultRow, *, ks: Iterable[int] = (), votes: bool = True
+) -> list[ResultRow]:
     """Return pass@k and maj@k for the largest k that every question supports; none when that is 1.
 
     ``head`` is the ordinary row of the same records; its counts and costs are kept, ``n`` becomes the number of
-    questions.
+    questions. ``ks`` are further k of pass@k; ``votes`` is False where answers are programs, which nobody counts as
+    equal.
     """
     groups: dict[str, list[ItemRecord]] = {}
     for record in sorted(records, key=lambda one: one.repeat):
@@ -28,10 +32,9 @@ def repeat_rows(records: Sequence[ItemRecord], head: ResultRow) -> list[ResultRo
     k = min((len(group) for group in scored), default=0)
     if k < 2:
         return []
-    return [
-        _row(head, f"pass@{k}", scored, lambda g: _passed(g, k)),
-        _row(head, f"maj@{k}", scored, lambda g: _voted(g, k)),
-    ]
+    wanted = sorted({one for one in ks if 1 < one < k} | {k})
+    rows = [_row(head, f"pass@{one}", scored, partial(_passed, k=one)) for one in wanted]
+    return [*rows, _row(head, f"maj@{k}", scored, partial(_voted, k=k))] if votes else rows
 
 
 def _passed(group: Sequence[ItemRecord], k: int) -> float:
