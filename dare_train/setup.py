@@ -55,11 +55,11 @@ def plan_model(settings: ModelSettings) -> ModelPlan:
 
 
 def load_tokenizer(name: str) -> Any:
-    """Return the tokenizer called 'puzzles' (built in) or the one of a checkpoint; ``DataError`` when there is none."""
-    if name == "puzzles":
-        from dare_train.data.tokenizer import build_puzzle_tokenizer
+    """Return a built-in tokenizer ('puzzles', 'list_ops') or a checkpoint's; ``DataError`` when there is none."""
+    from dare_train.data.tokenizer import VOCABULARIES, build_puzzle_tokenizer
 
-        return build_puzzle_tokenizer()
+    if name in VOCABULARIES:
+        return build_puzzle_tokenizer(name)
     from transformers import AutoTokenizer, PreTrainedTokenizerFast
 
     from dare_eval.networks import resolve_model_path

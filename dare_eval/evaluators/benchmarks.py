@@ -49,6 +49,7 @@ _BY_CLASS: dict[str, Benchmark] = {
     "SanitizedMBPPDataset": Benchmark("sanitized_mbpp", "code", "pass@1", inputs.mbpp),
     "SudokuDataset": Benchmark("sudoku", "sudoku", "exact"),
     "CountdownDataset": Benchmark("countdown", "countdown", "exact"),
+    "ListOpsDataset": Benchmark("list_ops", "list_ops", "exact"),
 }
 _BY_PREFIX = {
     "hellaswag": Benchmark("hellaswag", "choice", inputs=inputs.letters),

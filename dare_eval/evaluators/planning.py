@@ -15,6 +15,7 @@ from dare_eval.puzzles.countdown import FORMAT_REWARD
 from dare_eval.puzzles.sudoku import baselines
 from dare_eval.records.items import ItemRecord
 from dare_eval.scoring import Score, score
+from dare_eval.scoring.list_ops import read_task
 
 GRADED = {"sudoku": "cell"}
 """Name of the mean graded credit by kind."""
@@ -49,11 +50,24 @@ def planning_notes(kind: str, records: Sequence[ItemRecord]) -> list[str]:
         return [
             f"an always well-formatted wrong answer scores {100 * FORMAT_REWARD:.1f} under the published reward, 0 here"
         ]
+    if kind == "list_ops" and scored:
+        return [_by_operation(scored)]
     if kind != "sudoku" or not scored:
         return []
     found = baselines(_puzzles(scored))
     listed = ", ".join(f"{one.name} {100 * one.exact:.1f} / {100 * one.cell:.1f}" for one in found)
     return [f"trivial answers (exact / cell): {listed}"]
+
+
+def _by_operation(scored: Sequence[ItemRecord]) -> str:
+    """Return the share of right answers per list operation: parallel decoding breaks some and leaves others alone."""
+    verdicts: dict[str, list[bool]] = {}
+    for record in scored:
+        task = read_task(record.reference)
+        if task is not None:
+            verdicts.setdefault(task.operation, []).append(bool(record.correct))
+    shares = (f"{name} {100 * sum(found) / len(found):.1f}" for name, found in verdicts.items())
+    return f"by operation: {', '.join(shares)}"
 
 
 def malformed(records: Iterable[ItemRecord]) -> int | None:

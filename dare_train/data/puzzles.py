@@ -14,6 +14,10 @@ from collections.abc import Iterator
 from dare_eval.errors import unknown
 
 SUDOKU_ROWS = 20_000
+LIST_ROWS = 60_000
+LIST_LENGTHS = (4, 4)
+LIST_CANVAS = 6
+"""Answer tokens of a list operation: the longest list and one EOS; shorter ones are filled with EOS, as LLaDA's are."""
 
 
 def puzzle_rows(name: str, split: str, count: int | None) -> Iterator[dict[str, str]]:
@@ -22,7 +26,11 @@ def puzzle_rows(name: str, split: str, count: int | None) -> Iterator[dict[str, 
         return _sudoku(split, count or SUDOKU_ROWS)
     if name == "countdown":
         return _countdown(split, count)
-    raise unknown("puzzle", name, ("sudoku", "countdown"), remedy="data.train = puzzles/sudoku[train:20000]")
+    if name == "list_ops":
+        return _list_ops(split, count or LIST_ROWS)
+    raise unknown(
+        "puzzle", name, ("sudoku", "countdown", "list_ops"), remedy="data.train = puzzles/sudoku[train:20000]"
+    )
 
 
 def _sudoku(split: str, count: int) -> Iterator[dict[str, str]]:
@@ -45,3 +53,14 @@ def _countdown(split: str, count: int | None) -> Iterator[dict[str, str]]:
             item = countdown.present(problem, random.Random(f"countdown-presentation:{split}:{number}"))
         prompt = prompts.countdown_prompt(item.numbers, item.target, "tiny").text
         yield {"prompt": prompt, "response": item.solution}
+
+
+def _list_ops(split: str, count: int) -> Iterator[dict[str, str]]:
+    from dare_eval.puzzles import list_ops, prompts
+    from dare_train.data.tokenizer import EOS
+
+    rng = random.Random(f"list-answers:{split}")
+    for task in list_ops.generate(split, count, operations=list_ops.ALL_OPERATIONS, lengths=LIST_LENGTHS):
+        answer = list_ops.one_answer(task, rng)
+        filled = [*answer, *[EOS] * (LIST_CANVAS - len(answer))]
+        yield {"prompt": prompts.list_prompt(task, "tiny").text, "response": " ".join(filled)}

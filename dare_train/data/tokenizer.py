@@ -1,4 +1,4 @@
-"""The word-level tokenizer of the planning puzzles: one token per number, operator and tag.
+"""The word-level tokenizers of the puzzles: one token per number, operator and tag, or per name of a list.
 
 Sudoku grids are written with spaces ("3 1 0 2 ..."), so each cell is one token; ``decode`` puts one space between
 tokens, and encoding a decoded text gives the same ids. Answer tags are ordinary vocabulary, so that decoding with
@@ -34,12 +34,24 @@ def vocabulary() -> dict[str, int]:
     return {word: place for place, word in enumerate(words)}
 
 
-def build_puzzle_tokenizer() -> Any:
-    """Return the tokenizer as a ``PreTrainedTokenizerFast`` with its chat template."""
+def list_vocabulary() -> dict[str, int]:
+    """Return token -> id of the list operations: special tokens, the names, then the words that tell what to do."""
+    from dare_eval.puzzles.list_ops import ALL_OPERATIONS, NAMES, SERVED
+
+    told = sorted({part for operation in ALL_OPERATIONS for part in operation.split("_")})
+    return {word: place for place, word in enumerate([*SPECIAL, *NAMES, *told, SERVED, "_", ":"])}
+
+
+VOCABULARIES = {"puzzles": vocabulary, "list_ops": list_vocabulary}
+"""Tokenizers that a config may name."""
+
+
+def build_puzzle_tokenizer(name: str = "puzzles") -> Any:
+    """Return the tokenizer called ``name`` as a ``PreTrainedTokenizerFast`` with its chat template."""
     from tokenizers import AddedToken, Regex, Tokenizer, models, pre_tokenizers
     from transformers import PreTrainedTokenizerFast
 
-    core = Tokenizer(models.WordLevel(vocabulary(), unk_token=UNK))
+    core = Tokenizer(models.WordLevel(VOCABULARIES[name](), unk_token=UNK))
     core.pre_tokenizer = pre_tokenizers.Split(Regex(PATTERN), behavior="removed", invert=True)
     core.add_special_tokens([AddedToken(token, special=True, normalized=False) for token in SPECIAL])
     tokenizer = PreTrainedTokenizerFast(
