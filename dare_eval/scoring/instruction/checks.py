@@ -95,10 +95,12 @@ def number_placeholders(reply: str, num_placeholders: int) -> bool:
 
 
 def postscript(reply: str, postscript_marker: str) -> bool:
-    """A postscript with the marker; letters of the marker may stand apart."""
-    letters = re.findall(r"[a-z]", str(postscript_marker).lower())
-    spelt = r"\.?\s?".join(letters) if str(postscript_marker) in ("P.S.", "P.P.S") else None
-    return re.search(spelt or re.escape(str(postscript_marker).lower()), reply.lower()) is not None
+    """A postscript with the marker, whose letters may stand apart."""
+    marker = str(postscript_marker)
+    if marker not in ("P.S.", "P.P.S"):
+        return marker.lower() in reply.lower()
+    spelt = r"\.\s?".join(marker.rstrip(".").split(".")) + (r"\." if marker.endswith(".") else "")
+    return re.search(spelt, reply, re.IGNORECASE) is not None
 
 
 def number_bullets(reply: str, num_bullets: int) -> bool:
