@@ -25,6 +25,22 @@ class Draws(Protocol):
         ...
 
 
+class FullDraws(Draws, Protocol):
+    """A source that also gives whole numbers, permutations and single numbers."""
+
+    def uniform(self, low: float, high: float) -> float:
+        """Return a number in [low, high)."""
+        ...
+
+    def randint(self, low: int, high: int) -> int:
+        """Return a whole number in low..high-1."""
+        ...
+
+    def randperm(self, count: int) -> Tensor:
+        """Return a permutation of 0..count-1."""
+        ...
+
+
 class GeneratorDraws:
     """One stream for everything."""
 
@@ -34,6 +50,18 @@ class GeneratorDraws:
     def rand(self, *shape: int) -> Tensor:
         """Return uniform float32 numbers in [0, 1)."""
         return torch.rand(shape, generator=self.generator)
+
+    def uniform(self, low: float, high: float) -> float:
+        """Return a number in [low, high)."""
+        return low + (high - low) * float(torch.rand((), generator=self.generator))
+
+    def randint(self, low: int, high: int) -> int:
+        """Return a whole number in low..high-1."""
+        return int(torch.randint(low, high, (), generator=self.generator))
+
+    def randperm(self, count: int) -> Tensor:
+        """Return a permutation of 0..count-1."""
+        return torch.randperm(count, generator=self.generator)
 
 
 class RowDraws:

@@ -78,7 +78,10 @@ def show_estimate(prepared: Prepared, build: Builder, console: Console) -> None:
     found = estimate(prepared, method)
     table = Table(title="Checked; nothing was trained", title_justify="left", show_header=False)
     for name, value in (
-        ("network", f"{prepared.plan.config.family}, {found.parameters:,} parameters ({found.active_parameters:,} active)"),
+        (
+            "network",
+            f"{prepared.plan.config.family}, {found.parameters:,} parameters ({found.active_parameters:,} active)",
+        ),
         ("rows", f"{len(prepared.rows.train):,} of {found.row_tokens:.0f} tokens on average"),
         ("objective", ", ".join(f"{key} {value}" for key, value in method.describe().items() if value is not None)),
         ("memory", f"{found.states_gib:.2f} GiB states + {found.activations_gib:.2f} GiB activations per process"),
@@ -114,15 +117,15 @@ def _idle_expert_parameters(network: Any) -> int:
     if network.moe is None:
         return 0
     idle = network.moe.experts - network.moe.top_k
-    return sum(network.moe.sparse_layers) * idle * 3 * network.width * network.moe.expert_ffn
+    return int(sum(network.moe.sparse_layers) * idle * 3 * network.width * network.moe.expert_ffn)
 
 
 def _row_flops(network: Any, active: int, tokens: float) -> float:
     inside = active - network.vocab_size * network.width  # the embedding table is looked up, not multiplied
-    return 6.0 * inside * tokens + 12.0 * network.layers * tokens**2 * network.heads * network.head_dim
+    return float(6 * inside * tokens + 12 * network.layers * tokens**2 * network.heads * network.head_dim)
 
 
 def _kept_values(network: Any, tokens: float) -> float:
     ffn = network.ffn if network.moe is None else network.moe.top_k * network.moe.expert_ffn
     heads = (2 * network.heads + 4 * network.kv_heads) * network.head_dim
-    return tokens * network.layers * (6 * network.width + 2 * heads + 4 * ffn)
+    return float(tokens * network.layers * (6 * network.width + 2 * heads + 4 * ffn))

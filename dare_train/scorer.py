@@ -15,6 +15,8 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from dare_train.token_loss import target_logps
+
 
 def token_logps(
     network: Any, noisy_BT: Tensor, target_BT: Tensor, chosen_BT: Tensor, valid_BT: Tensor, *, shift: bool = False
@@ -69,5 +71,4 @@ def doubled_block_mask(length: int, block_length: int) -> Tensor:
 def _logps_at(network: Any, hidden_BTD: Tensor, target_BT: Tensor, chosen_BT: Tensor, *, shift: bool) -> Tensor:
     row_X, place_X = chosen_BT.nonzero(as_tuple=True)
     source_X = (place_X - 1).clamp_min(0) if shift else place_X
-    logits_XV = network.head(hidden_BTD[row_X, source_X])
-    return -torch.nn.functional.cross_entropy(logits_XV, target_BT[row_X, place_X], reduction="none")
+    return target_logps(network, hidden_BTD[row_X, source_X], target_BT[row_X, place_X])

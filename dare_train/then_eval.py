@@ -23,7 +23,7 @@ from dare_eval.records.atomic import write_json
 from dare_eval.records.compare import Comparison, compare_runs
 from dare_eval.records.manifest import RunManifest, update_manifest
 from dare_eval.records.provenance import weight_hash
-from dare_eval.records.runs import Run, find_run, load_run
+from dare_eval.records.runs import TIMESTAMP, Run, find_run, load_run
 from dare_eval.records.store import Store
 from dare_train.follow_up import FollowUp, is_run_folder
 
@@ -64,10 +64,10 @@ def run_evaluation(plan: FollowUp, model: Path, work_dir: Path, console: Console
     work_dir.mkdir(parents=True, exist_ok=True)
     console.print(f"evaluating {_short(model)} with {plan.config}", highlight=False, soft_wrap=True)
     command = [str(plan.program), str(plan.config), "-w", str(work_dir)]
-    if any(path.is_dir() for path in work_dir.glob("[0-9]*_[0-9]*")):
-        command.append("-r")
+    earlier = sorted(path.name for path in work_dir.iterdir() if path.is_dir() and TIMESTAMP.fullmatch(path.name))
+    command += ["-r", earlier[-1]] if earlier else []
     environment = {**os.environ, variable_names(plan.model_name)[0]: str(model.resolve())}
-    log = work_dir / "evaluation.log"
+    log = work_dir.with_name(f"{work_dir.name}.log")
     with log.open("w") as stream:
         done = subprocess.run(command, env=environment, stdout=stream, stderr=subprocess.STDOUT, check=False)
     if done.returncode:

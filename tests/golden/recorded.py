@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
+
 import torch
 
 
@@ -12,7 +14,25 @@ class RecordedDraws:
         self.waiting = [draw["value"] for draw in draws]
 
     def rand(self, *shape):
-        return torch.tensor(self.waiting.pop(0), dtype=torch.float32).reshape(shape)
+        return torch.tensor(self._next(), dtype=torch.float32).reshape(shape)
+
+    def uniform(self, low, high):
+        return float(self._next())
+
+    def randint(self, low, high):
+        value = self._next()
+        while isinstance(value, list):
+            (value,) = value
+        assert low <= value < high
+        return value
+
+    def randperm(self, count):
+        order = torch.tensor(self._next())
+        assert sorted(order.tolist()) == list(range(count))
+        return order
+
+    def _next(self):
+        return self.waiting.pop(0)
 
     def used_up(self) -> bool:
         return not self.waiting
@@ -23,6 +43,7 @@ class StoredLogits:
 
     def __init__(self, logits_BTV, *more):
         self.calls = [logits_BTV, *more]
+        self.config = SimpleNamespace(vocab_size=logits_BTV.shape[-1])
         self.seen = []
 
     def body(self, ids_BT, *, positions_BT=None, mask=None):

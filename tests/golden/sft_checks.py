@@ -81,9 +81,7 @@ def check_dream_dare(inputs, params, expected):
     ids_BT, maskable_BT = torch.tensor(inputs["ids"]), bools(inputs["maskable"])
     draws = RecordedDraws(inputs["uniform_draws"])
     low = PRESETS["dream_dare"]["time_low"]
-    noised = noise(
-        ids_BT, maskable_BT, draws, mask_id=params["mask_id"], low=low, tail_id=params.get("eos_token_id")
-    )
+    noised = noise(ids_BT, maskable_BT, draws, mask_id=params["mask_id"], low=low, tail_id=params.get("eos_token_id"))
     assert draws.used_up()
     assert noised.noisy_BT.tolist() == expected["noisy"]
     assert noised.masked_BT.int().tolist() == expected["mask"]

@@ -8,9 +8,10 @@ from pathlib import Path
 import pytest
 
 from tests.golden.folders import golden_folders, label
+from tests.golden.forward_checks import FORWARD_CHECKS
 from tests.golden.sft_checks import SFT_CHECKS
 
-CHECKS = {**SFT_CHECKS}
+CHECKS = {**SFT_CHECKS, **FORWARD_CHECKS}
 
 
 def algorithm_files() -> list[Path]:

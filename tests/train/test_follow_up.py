@@ -20,8 +20,8 @@ def at_root(root, monkeypatch):
     monkeypatch.chdir(root)
 
 
-def check(config, **changes):
-    return check_follow_up(config(evaluation={**GOOD, **changes}))
+def check(make, **changes):
+    return check_follow_up(make(evaluation={**GOOD, **changes}))
 
 
 def test_a_sound_plan_is_accepted_without_running_it(config, at_root):
@@ -80,7 +80,7 @@ def test_a_failing_evaluation_keeps_the_checkpoint_and_names_the_log(config, at_
 
     with pytest.raises(IncompleteError, match="checkpoint is safe") as caught:
         run_evaluation(plan, broken, tmp_path / "work", quiet())
-    assert "evaluation.log" in str(caught.value)
+    assert "work.log" in str(caught.value)
 
 
 def test_train_evaluate_and_compare(cli, tmp_path, root):
@@ -102,7 +102,9 @@ def test_train_evaluate_and_compare(cli, tmp_path, root):
     assert manifest["models"][0]["parent"] == "tiny-sudoku" and len(manifest["models"][0]["parent_hash"]) == 64
     runs = sorted(where.glob("evaluation/*/2*_*"))
     assert len(runs) == 2 and all(is_run_folder(str(run.parent)) for run in runs)
-    evaluated = load_run(where / "evaluation" / "run" / runs[-1].name) if runs[-1].parent.name == "run" else load_run(runs[0])
+    evaluated = (
+        load_run(where / "evaluation" / "run" / runs[-1].name) if runs[-1].parent.name == "run" else load_run(runs[0])
+    )
     assert evaluated.manifest is not None
     listed = cli("dare-eval", "ls", "checkpoints", env=env)
     assert "run" in listed.stdout and "sft" in listed.stdout

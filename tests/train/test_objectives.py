@@ -59,7 +59,9 @@ def test_sequence_normaliser_counts_rows_alike_and_batch_tokens_counts_tokens_al
 
     def loss(normaliser):
         weight_BT = token_weights(noised, maskable_BT, weight="inverse_rate", normaliser=normaliser)
-        return float(weighted_nll(cost_X, weight_BT[maskable_BT], float(denominator(maskable_BT, maskable_BT, normaliser))))
+        return float(
+            weighted_nll(cost_X, weight_BT[maskable_BT], float(denominator(maskable_BT, maskable_BT, normaliser)))
+        )
 
     assert loss("sequence") == pytest.approx((1 + 3) / 2)
     assert loss("batch_tokens") == pytest.approx((8 + 6) / 10)
@@ -82,7 +84,9 @@ def test_cart_prefers_tokens_near_visible_context_and_ignores_padding():
     assert not cart_weights(torch.ones(1, 4, dtype=torch.bool), 0.3).any()
 
 
-@pytest.mark.parametrize(("family", "preset"), [("llada", "llada"), ("dream", "dream"), ("sdar", "sdar"), ("llada2", "llada2")])
+@pytest.mark.parametrize(
+    ("family", "preset"), [("llada", "llada"), ("dream", "dream"), ("sdar", "sdar"), ("llada2", "llada2")]
+)
 def test_a_family_brings_its_preset(family, preset):
     block = 4 if preset in ("sdar", "llada2") else None
     found = resolve_objective(ObjectiveSettings(), family, block)

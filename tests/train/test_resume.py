@@ -70,6 +70,11 @@ def test_same_seed_gives_the_same_weights_and_another_seed_others(config, tmp_pa
     assert not same_weights(first, weights_of(other.path))
 
 
+def reached(folder):
+    """Return the step of the newest checkpoint."""
+    return max((int(path.name[-8:]) for path in checkpoints(folder / "checkpoints")), default=0)
+
+
 def test_kill_at_any_moment_then_the_same_command(settings, config, tmp_path):
     changes = {"train": {"max_steps": 120, "save_every": 10}}
     path = tmp_path / "config.yaml"
@@ -79,7 +84,9 @@ def test_kill_at_any_moment_then_the_same_command(settings, config, tmp_path):
     folder = tmp_path / "run"
     for wanted in (10, 40, 90):
         process = subprocess.Popen(command, env=env, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-        while process.poll() is None and not any(int(p.name[-8:]) >= wanted for p in checkpoints(folder / "checkpoints")):
+        while process.poll() is None and not any(
+            int(p.name[-8:]) >= wanted for p in checkpoints(folder / "checkpoints")
+        ):
             time.sleep(0.002)
         process.kill()
         process.wait()

@@ -1,32 +1,17 @@
-"""The noising processes: which positions are masked, and with which probability each of them was.
+"""Bernoulli noise: each answer token is masked with a rate that is drawn per row or per block.
 
-All randomness of training objectives is drawn here, from an explicit ``Draws`` source, and the result is stored,
-so that whoever scores the same corruption twice (policy, reference) sees the same masks. Leaves out weights and
-losses (``dare_train.objectives``).
+Leaves out weights and losses (``dare_train.objectives``).
 
 Shape suffixes: B rows, T positions, N blocks.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import torch
 from torch import Tensor
 
+from dare_train.corruption.record import Corruption
 from dare_train.draws import Draws
-
-
-@dataclass(frozen=True, slots=True)
-class Corruption:
-    """Noised rows and how they were made."""
-
-    noisy_BT: Tensor
-    """Token ids with the mask id at masked positions."""
-    masked_BT: Tensor
-    """True where a token was replaced: the positions that carry loss."""
-    rate_BT: Tensor
-    """Probability with which the position was masked, the p of a weight 1/p; float32."""
 
 
 def mask_at_rates(
