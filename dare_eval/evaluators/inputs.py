@@ -30,9 +30,10 @@ def humaneval(row: Row, reference: Any) -> Inputs:
 
 
 def mbpp(row: Row, reference: Any) -> Inputs:
-    """Use the list of asserts and what must be imported for them."""
+    """Use the asserts (one text in the sanitized set) and what must be imported for them."""
     given = {key: row[key] for key in _MBPP_KEYS if row.get(key)}
-    return Inputs(list(row["test_case"]), {"prompt": row["text"], **given})
+    tests = list(row["test_case"]) if row.get("test_case") else [row["test_list"]]
+    return Inputs(tests, {"prompt": row["text"], **given})
 
 
 def letters(row: Row, reference: Any) -> Inputs:

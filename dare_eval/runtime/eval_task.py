@@ -133,7 +133,7 @@ class DareEvalTask(OpenICLEvalTask):
         upstream, result = Upstream("not run"), dict[str, Any]()
         stock: list[Any] | None = None
         if self.scorer != "dare" or ours is None:
-            upstream, result, extracted = self._upstream(items, benchmark)
+            upstream, result, extracted = self._upstream(items, benchmark, needed=ours is None)
             stock = verdicts(result, extracted, items.references, evaluator) if upstream.status == "ok" else None
             self._write_records(pair, items, ours, stock)
         if ours is not None and upstream.status != "ok":
@@ -147,12 +147,23 @@ class DareEvalTask(OpenICLEvalTask):
         made = [benchmark.inputs(row, reference) for row, reference in zip(items.test, items.references, strict=True)]
         return score_all(benchmark.kind, items.responses, made)
 
-    def _upstream(self, items: _Items, benchmark: Benchmark) -> tuple[Upstream, dict[str, Any], list[Any]]:
-        """Return upstream's number, its result and the answers it extracted; raises when its evaluator fails."""
+    def _upstream(
+        self, items: _Items, benchmark: Benchmark, *, needed: bool
+    ) -> tuple[Upstream, dict[str, Any], list[Any]]:
+        """Return upstream's number, its result and the answers it extracted; raises when its evaluator fails.
+
+        One that asks for a package that is not here (evalplus, another antlr) is no failure unless it is ``needed``.
+        """
         if benchmark.whole is not None and len(items.kept) != benchmark.whole:
             return Upstream("n/a (subset)"), {}, []
         extracted = self._process_predictions(list(items.responses))
-        result: dict[str, Any] = self._evaluate_predictions(extracted, items.test, items.entries)
+        try:
+            result: dict[str, Any] = self._evaluate_predictions(extracted, items.test, items.entries)
+        except ImportError as error:
+            if needed:
+                raise
+            get_logger().warning(f"{benchmark.name}: the stock evaluator lacks a package: {error}")
+            return Upstream("n/a (package)"), {}, []
         if "error" in result:
             raise IncompleteError("the stock evaluator reports an error", seen=result["error"])
         return number_of(result), result, extracted
