@@ -63,8 +63,13 @@ def significant_best(results: Sequence[Result], tests: PairwiseTests) -> set[int
 
 def _best(column: Sequence[Result], tests: PairwiseTests) -> Result | None:
     best = max(column, key=lambda result: result.value or 0.0)
-    found = [tests.test(other, best) for other in column if other is not best]
+    found = [tests.test(other, best) for other in column if other is not best and not _again(other, best)]
     p_values = [test.p for test in found if test is not None and test.delta > 0]
     if not found or len(p_values) < len(found):
         return None
     return best if max(holm(p_values)) < ALPHA else None
+
+
+def _again(a: Result, b: Result) -> bool:
+    """Whether two results are one checkpoint under one decode spec, measured twice: no rival of itself."""
+    return a.weight_hash is not None and (a.weight_hash, a.spec_digest) == (b.weight_hash, b.spec_digest)

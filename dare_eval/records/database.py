@@ -33,6 +33,15 @@ def database_url(url: str | None = None) -> str:
     return url or os.environ.get("DARE_DB") or DEFAULT_URL
 
 
+def exists(url: str | None = None) -> bool:
+    """Return whether there is a store to read; a look-up must not leave an empty file behind."""
+    try:
+        found = make_url(database_url(url))
+    except ArgumentError:  # open_engine says what is wrong with it
+        return True
+    return found.get_backend_name() != "sqlite" or Path(found.database or "").is_file()
+
+
 def open_engine(url: str | None = None) -> Engine:
     """Return an engine whose schema is current; the SQLite file and its folder are made when missing.
 

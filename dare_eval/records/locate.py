@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from dare_eval.errors import DareError, DataError, nearest
+from dare_eval.records.database import exists
 from dare_eval.records.manifest import read_manifest
 from dare_eval.records.runs import Run, find_run, is_run, load_run, run_folders
 from dare_eval.records.store import Store
@@ -31,6 +32,8 @@ def locate(text: str, url: str | None = None) -> Located:
         return Located(load_run(path.parent), None)
     if path.is_dir() and (is_run(path) or next(run_folders(path), None) is not None) and not _is_training(path):
         return Located(find_run(path), None)
+    if not exists(url):
+        raise _nothing(text, set())
     store = Store(url)
     known = [c for c in store.checkpoints() if text == c.name or (path.exists() and _is_in(c, path))]
     if known:
@@ -38,13 +41,16 @@ def locate(text: str, url: str | None = None) -> Located:
     runs = [evaluation for evaluation in store.evaluations() if evaluation.run_id == text]
     if runs:
         return Located(load_run(Path(runs[-1].folder)), None)
-    names = {c.name for c in store.checkpoints()} | {e.run_id for e in store.evaluations()}
+    raise _nothing(text, {c.name for c in store.checkpoints()} | {e.run_id for e in store.evaluations()})
+
+
+def _nothing(text: str, names: set[str]) -> DataError:
     hint = nearest(text, names)
-    raise DataError(
+    return DataError(
         f"no run or checkpoint called '{text}'" + (f"; did you mean '{hint}'?" if hint else ""),
         seen=text,
         allowed="a run folder, report.json, a run id or a checkpoint name of the store",
-        remedy="dare-eval ls runs, dare-eval ls checkpoints",
+        remedy="dare-eval index runs/, then dare-eval ls runs or dare-eval ls checkpoints",
     )
 
 

@@ -44,7 +44,9 @@ def has_graded(records: list[ItemRecord]) -> bool:
 def _own(run: Run, model: str, dataset: str) -> list[ResultRow]:
     settings = run.settings(model, dataset)
     entry = run.manifest.dataset(dataset) if run.manifest else None
-    labels = list(run.problems) + ([f"subset: {entry.subset}"] if entry and entry.subset else [])
+    labels = [*run.problems, *run.failures(model, dataset)] + (
+        [f"subset: {entry.subset}"] if entry and entry.subset else []
+    )
     records: list[ItemRecord] = []
     try:
         file = run.items(model, dataset)
@@ -65,7 +67,9 @@ def _own(run: Run, model: str, dataset: str) -> list[ResultRow]:
         )
         for name, graded in metrics
     ]
-    return [dataclasses.replace(row, labels=labels) for row in [*rows, *repeat_rows(records, rows[0])]]
+    votes = not str(settings.get("scorer") or "").startswith("code@")  # nobody counts two programs as equal
+    rows += repeat_rows(records, rows[0], votes=votes)
+    return [dataclasses.replace(row, labels=labels) for row in rows]
 
 
 def _planned(run: Run) -> list[tuple[str, str]]:

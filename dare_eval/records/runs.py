@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from dare_eval.errors import DareError, DataError
+from dare_eval.records.atomic import read_json
 from dare_eval.records.foreign import foreign_items, foreign_results
 from dare_eval.records.foreign_config import foreign_settings
 from dare_eval.records.item_files import ItemFile, read_items
@@ -21,7 +22,8 @@ from dare_eval.records.manifest import MANIFEST_NAME, RunManifest, read_manifest
 from dare_eval.records.summary import REPORT_NAME, ResultRow, read_report
 
 TIMESTAMP = re.compile(r"\d{8}_\d{6}")
-RECORDS = "records"
+RECORDS, FAILURES = "records", "failures"
+_BY_MODEL = "*/**/*.jsonl"  # a model's name may hold a slash
 GRADED = "credit"
 """Name of the mean graded credit where the manifest gives none."""
 
@@ -76,6 +78,19 @@ class Run:
         path = self.folder / REPORT_NAME
         return read_report(path) if path.exists() else []
 
+    def failures(self, model: str, dataset: str) -> list[str]:
+        """Return what failed on one result, as stage and cause."""
+        found = []
+        for path in sorted((self.folder / FAILURES).glob("*.json")):
+            try:
+                record = read_json(path, "failure record")
+            except DareError as error:
+                found.append(f"{path.name}: {error.what}")
+                continue
+            if isinstance(record, dict) and (record.get("model"), record.get("dataset")) == (model, dataset):
+                found.append(f"failed ({record.get('stage')}): {record.get('cause')}")
+        return found
+
     def graded_metric(self, dataset: str) -> str:
         """Return the name of the mean graded credit on ``dataset``."""
         entry = self.manifest.dataset(dataset) if self.manifest else None
@@ -101,17 +116,13 @@ class Run:
         return known
 
     def _files(self) -> Iterator[Path]:
-        yield from (self.folder / RECORDS).rglob("*.jsonl")
+        yield from (self.folder / RECORDS).glob(_BY_MODEL)
 
 
 def is_run(folder: Path) -> bool:
     """Return whether ``folder`` itself is a run (ours or OpenCompass'), also one that stopped before its first item."""
-    holds = any(
-        next((folder / name).rglob(pattern), None) is not None
-        for name, pattern in ((RECORDS, "*.jsonl"), ("predictions", "*.json"), ("results", "*.json"))
-        if (folder / name).is_dir()
-    )
-    return holds or _planned(folder)
+    patterns = (f"{RECORDS}/{_BY_MODEL}", "predictions/*/*.json", "results/*/*.json")
+    return any(next(folder.glob(pattern), None) is not None for pattern in patterns) or _planned(folder)
 
 
 def load_run(folder: Path) -> Run:
@@ -128,7 +139,7 @@ def load_run(folder: Path) -> Run:
         manifest = read_manifest(folder)
     except DareError as error:
         problems.append(error.what)
-    has_records = next((folder / RECORDS).rglob("*.jsonl"), None) is not None
+    has_records = next((folder / RECORDS).glob(_BY_MODEL), None) is not None
     ours = has_records or manifest is not None
     if not ours and not (folder / MANIFEST_NAME).exists():
         problems = ["made by plain OpenCompass: no manifest and no item records"]

@@ -29,6 +29,18 @@ from dare_eval.records.runs import RECORDS, Run, load_run
 from dare_eval.records.significance import PairedTest
 from dare_eval.records.tables import Checkpoint, Evaluation, PairTest, Result
 
+_READ = (
+    "manifest.json",
+    "report.json",
+    "failures/*.json",
+    f"{RECORDS}/**/*.jsonl",
+    "predictions/**/*.json",
+    "results/**/*.json",
+    "summary/*.csv",
+    "configs/*.py",
+)
+"""Files that a run's rows are made from."""
+
 
 class Store:
     """One open store; cheap to make, holds no connection between calls."""
@@ -127,15 +139,9 @@ class Store:
 
 
 def folder_stamp(folder: Path) -> str:
-    """Return a hash over names, sizes and times of the files a run's rows are made from."""
+    """Return a hash over names, sizes and times of the files in :data:`_READ`."""
     parts = []
-    for pattern in (
-        "manifest.json",
-        "report.json",
-        f"{RECORDS}/**/*.jsonl",
-        "predictions/**/*.json",
-        "results/**/*.json",
-    ):
+    for pattern in _READ:
         for path in sorted(folder.glob(pattern)):
             state = path.stat()
             parts.append(f"{path.relative_to(folder)}|{state.st_size}|{state.st_mtime_ns}")

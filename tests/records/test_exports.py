@@ -69,6 +69,8 @@ def test_bold_needs_a_significant_lead_over_every_other(make_run, store):
     store.register_evaluation(make_run("near", NEAR))
     near = store.results()[-1]
     assert significant_best([low, high, near], PairwiseTests(store)) == {high.id}
+    store.register_evaluation(make_run("again", HIGH, weight_hash="hash-high"))
+    assert significant_best(store.results(), PairwiseTests(store)) == {high.id}, "a rerun is no rival of itself"
     store.register_evaluation(make_run("same", HIGH[::-1]))
     assert significant_best(store.results(), PairwiseTests(store)) == set()
     assert significant_best([low], PairwiseTests(store)) == set()

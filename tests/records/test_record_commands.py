@@ -88,8 +88,10 @@ def test_mistakes_are_one_panel(dare, args, code, text):
     assert done.returncode == code and text in done.stderr and "Traceback" not in done.stderr
 
 
-def test_an_empty_store_says_what_to_type(dare):
+def test_an_empty_store_says_what_to_type_and_leaves_no_file(dare, tmp_path):
     assert "dare-eval index runs/" in dare("ls", "checkpoints").stdout
+    assert "dare-eval index runs/" in dare("compare", "a", "b").stderr
+    assert not (tmp_path / "s.db").exists()
 
 
 def test_index_tells_what_it_could_not_read(dare, make_run, tmp_path):

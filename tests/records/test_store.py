@@ -124,6 +124,18 @@ def test_planned_results_without_records_are_rows_of_their_own(make_run, url, ch
     assert (found["gone"].n, found["gone"].value) == (0, None) and found["gone"].labels == ["item records are missing"]
 
 
+def test_failures_of_a_result_are_its_labels(make_run, url):
+    store, run = Store(url), make_run("a", A)
+    (run / "failures").mkdir()
+    failure = {"model": "model", "dataset": "toy", "stage": "infer", "cause": "ValueError: <b>boom</b>"}
+    (run / "failures" / "one.json").write_text(json.dumps(failure))
+    (run / "failures" / "other.json").write_text(json.dumps(failure | {"dataset": "else"}))
+    (run / "failures" / "bad.json").write_text("{")
+    store.register_evaluation(run)
+    labels = store.results()[0].labels
+    assert labels[1] == "failed (infer): ValueError: <b>boom</b>" and "bad.json" in labels[0] and len(labels) == 2
+
+
 def test_report_only_metrics_are_kept_and_say_so(make_run, url):
     store, run = Store(url), make_run("a", A)
     base = {"low": None, "high": None, "n": 5, "expected": 5, "nfe": None, "tpf": None, "tps": None, "decode_spec": {}}
