@@ -55,7 +55,7 @@ def _own(run: Run, model: str, dataset: str) -> list[ResultRow]:
     except DareError as error:
         labels.append(error.what)
     spec = settings.get("decode_spec")
-    if spec is None:
+    if not spec:
         labels.append("decode spec unknown")
     metrics = [(entry.metric if entry else "accuracy", False)]
     if has_graded(records):
