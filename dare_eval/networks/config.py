@@ -127,9 +127,12 @@ def read_config(path: str | Path, *, token_ids: Mapping[str, int] | None = None)
     ``DataError`` for a missing or malformed file and for unsupported architectures, ``UsageError`` for token ids
     that decoding cannot work with.
     """
+    from dare_eval.networks.adapters import base_folder, is_adapter
     from dare_eval.networks.paths import resolve_model_path
 
     folder = resolve_model_path(str(path))
+    if is_adapter(folder) and not (folder / "config.json").is_file():
+        folder = base_folder(folder)
     raw = read_json(folder / "config.json")
     return make_config(raw, folder=folder, token_ids=token_ids)
 

@@ -14,7 +14,8 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from dare_eval.errors import DataError, unknown
+from dare_eval.errors import DataError, UsageError, unknown
+from dare_eval.networks.adapters import base_folder, is_adapter, merge_adapter
 from dare_eval.networks.config import NetworkConfig, make_config, read_config
 from dare_eval.networks.network import DiffusionNetwork
 from dare_eval.networks.paths import resolve_model_path
@@ -66,7 +67,7 @@ def load_network(
     device_map: DeviceMap = None,
     quantize: str | None = None,
 ) -> DiffusionNetwork:
-    """Open the checkpoint at ``path`` (folder, packaged name or hub id) in evaluation mode.
+    """Open the checkpoint at ``path`` (folder, packaged name or hub id) in evaluation mode; an adapter with its base.
 
     Args:
         path: See ``resolve_model_path``.
@@ -88,12 +89,17 @@ def load_network(
     config = read_config(folder, token_ids=token_ids)
     with torch.device("meta"):
         network = DiffusionNetwork(config, attn_backend=attn_backend)
-    entries = match_keys(network, list_tensors(folder))
+    adapted = is_adapter(folder)
+    if adapted and quantize is not None:
+        raise UsageError("an adapter cannot be merged into 4-bit weights", seen=folder, allowed="quantize unset")
+    entries = match_keys(network, list_tensors(base_folder(folder) if adapted else folder))
     places = resolve_device_map(network, device_map, device)
     packed = prepare(network, quantize, dtype) if quantize is not None else set()
     targets = {key: (device_of(places, key), _kept_dtype(key, entry, dtype)) for key, entry in entries.items()}
     _fill(network, entries, targets, packed)
     network.placement = layer_placement(network)
+    if adapted:
+        merge_adapter(network, folder)
     network.is_loaded_in_4bit = quantize == "4bit"  # what PEFT asks to choose its layer
     return network.eval()
 

@@ -27,10 +27,13 @@ def packaged_models() -> dict[str, Path]:
     return {file.parent.name: file.parent for file in sorted(ASSETS.rglob("config.json"))}
 
 
-def resolve_model_path(name_or_path: str) -> Path:
-    """Return the local folder of a model; raises ``DataError`` with the remedy when there is none."""
+def resolve_model_path(name_or_path: str, *, redirected: bool = True) -> Path:
+    """Return the local folder of a model; raises ``DataError`` with the remedy when there is none.
+
+    ``redirected`` False leaves the environment variables out.
+    """
     for variable in variable_names(name_or_path):
-        if os.environ.get(variable):
+        if redirected and os.environ.get(variable):
             return _resolve(os.environ[variable], seen=f"{variable} = {os.environ[variable]}")
     return _resolve(name_or_path, seen=name_or_path)
 
