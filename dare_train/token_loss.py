@@ -64,5 +64,5 @@ def _plain_weight(network: Any) -> Tensor | None:
     names = network.config.names
     module = network.at(names.embed if network.config.tied_head else names.head)
     weight = getattr(module, "weight", None)
-    plain = type(module) in (nn.Linear, nn.Embedding) and getattr(module, "bias", None) is None
+    plain = isinstance(module, nn.Linear | nn.Embedding) and getattr(module, "bias", None) is None
     return weight if plain and type(weight) is nn.Parameter and not module._forward_hooks else None

@@ -9,9 +9,10 @@ import pytest
 
 from tests.golden.folders import golden_folders, label
 from tests.golden.forward_checks import FORWARD_CHECKS
+from tests.golden.preference_checks import PREFERENCE_CHECKS
 from tests.golden.sft_checks import SFT_CHECKS
 
-CHECKS = {**SFT_CHECKS, **FORWARD_CHECKS}
+CHECKS = {**SFT_CHECKS, **FORWARD_CHECKS, **PREFERENCE_CHECKS}
 
 
 def algorithm_files() -> list[Path]:
