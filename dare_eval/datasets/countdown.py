@@ -1,7 +1,9 @@
 """Countdown as an OpenCompass data set: all problems of three numbers, split by problem, or a published file.
 
-dict(type=CountdownDataset, abbr="countdown", split="test", size=400, style="tiny", ...)
-dict(type=CountdownDataset, abbr="countdown-d1", path="$DARE_DATA/planning/countdown_test.jsonl", source="d1", ...)
+In a config:
+
+    dict(type=CountdownDataset, abbr="countdown", split="test", size=400, style="tiny", ...)
+    dict(type=CountdownDataset, abbr="countdown-d1", path="$DARE_DATA/planning/countdown_test.jsonl", source="d1", ...)
 """
 
 from __future__ import annotations
@@ -12,7 +14,7 @@ from typing import Any, ClassVar
 from datasets import Dataset
 from opencompass.datasets.base import BaseDataset
 
-from dare_eval.datasets.planning_files import read_rows, style_of
+from dare_eval.datasets.planning_files import read_rows, with_prompts
 from dare_eval.puzzles.countdown import generate
 from dare_eval.puzzles.prompts import countdown_prompt
 
@@ -42,11 +44,7 @@ class CountdownDataset(BaseDataset):
         else:
             read = read_rows(path, source, ("id", "numbers", "target"))
             rows = [{"id": row["id"], **_problem(row["numbers"], row["target"])} for row in read]
-        asked = style_of(style)
-        for row in rows:
-            prompt = countdown_prompt(row["numbers"], row["target"], asked)
-            row |= {"prompt": prompt.text, "reply_prefix": prompt.prefix}
-        return Dataset.from_list(rows)
+        return with_prompts(rows, lambda row, asked: countdown_prompt(row["numbers"], row["target"], asked), style)
 
 
 def _problem(numbers: Sequence[int], target: int) -> dict[str, Any]:

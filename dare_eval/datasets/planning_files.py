@@ -1,4 +1,6 @@
-"""Reads published planning sets: JSON lines with an id, the puzzle and where it comes from.
+"""What the planning data sets share: published files, prompt styles, and the columns a prompt fills.
+
+A published file is JSON lines with an id, the puzzle and where it comes from.
 
 ``source`` picks the items of one origin: the text before the first colon of the row's ``source`` field
 (``d1``, ``SPG``, ``Dream``), case ignored.
@@ -7,12 +9,16 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from datasets import Dataset
+
 from dare_eval.errors import DataError, unknown
 from dare_eval.puzzles.prompts import Prompt, from_file
+
+Ask = Callable[[Mapping[str, Any], str | Prompt], Prompt]
 
 
 def read_rows(path: str, source: str | None, needed: Sequence[str]) -> list[dict[str, Any]]:
@@ -34,8 +40,20 @@ def read_rows(path: str, source: str | None, needed: Sequence[str]) -> list[dict
 
 
 def style_of(style: str) -> str | Prompt:
-    """Return a prompt style: its name, or the prompt in a file when ``style`` is the path of one."""
+    """Return a prompt style: its name, or the prompt in a ``.txt`` file when ``style`` is the path of one."""
     return from_file(style) if style.endswith(".txt") else style
+
+
+def with_prompts(rows: list[dict[str, Any]], ask: Ask, style: str) -> Dataset:
+    """Return ``rows`` as a data set with the columns ``prompt`` and ``reply_prefix``.
+
+    ``ask`` makes the prompt of a row in a style.
+    """
+    chosen = style_of(style)
+    prompts = [ask(row, chosen) for row in rows]
+    return Dataset.from_list([
+        {**row, "prompt": prompt.text, "reply_prefix": prompt.prefix} for row, prompt in zip(rows, prompts, strict=True)
+    ])  # fmt: skip
 
 
 def _row(line: str, path: str, number: int, needed: Sequence[str]) -> dict[str, Any]:

@@ -1,7 +1,9 @@
 """Sudoku 4x4 as an OpenCompass data set: generated puzzles with one solution, or a published file.
 
-dict(type=SudokuDataset, abbr="sudoku4", split="test", size=400, style="tiny", ...)
-dict(type=SudokuDataset, abbr="sudoku4-d1", path="$DARE_DATA/planning/sudoku_test.jsonl", source="d1", ...)
+In a config:
+
+    dict(type=SudokuDataset, abbr="sudoku4", split="test", size=400, style="tiny", ...)
+    dict(type=SudokuDataset, abbr="sudoku4-d1", path="$DARE_DATA/planning/sudoku_test.jsonl", source="d1", ...)
 """
 
 from __future__ import annotations
@@ -11,7 +13,7 @@ from typing import Any, ClassVar
 from datasets import Dataset
 from opencompass.datasets.base import BaseDataset
 
-from dare_eval.datasets.planning_files import read_rows, style_of
+from dare_eval.datasets.planning_files import read_rows, with_prompts
 from dare_eval.puzzles.prompts import sudoku_prompt
 from dare_eval.puzzles.sudoku import generate
 
@@ -41,11 +43,7 @@ class SudokuDataset(BaseDataset):
         else:
             read = read_rows(path, source, ("id", "puzzle", "solution"))
             rows = [{"id": row["id"], **_grids(row["puzzle"], row["solution"])} for row in read]
-        asked = style_of(style)
-        for row in rows:
-            prompt = sudoku_prompt(row["puzzle"], asked)
-            row |= {"prompt": prompt.text, "reply_prefix": prompt.prefix}
-        return Dataset.from_list(rows)
+        return with_prompts(rows, lambda row, asked: sudoku_prompt(row["puzzle"], asked), style)
 
 
 def _grids(puzzle: str, solution: str) -> dict[str, Any]:

@@ -79,12 +79,12 @@ def foreign_row(folder: Path, model: str, dataset: str) -> ResultRow:
     if row.n == len(file.records) > 0 and reported is not None and abs((row.value or 0.0) - reported) > 0.01:
         labels.append(f"items give {row.value:.2f}, the result file says {reported:.2f}")
     elif row.n < len(file.records) or not file.records:
-        row = _reported_row(row, reported, len(file.records), metric)
+        row = reported_row(row, reported, len(file.records), metric)
         labels.append("no verdict per item" if reported is not None else "not scored")
     return ResultRow.from_dict(row.to_dict() | {"labels": labels})
 
 
-def _reported_row(row: ResultRow, reported: float | None, n: int, metric: str) -> ResultRow:
+def reported_row(row: ResultRow, reported: float | None, n: int, metric: str) -> ResultRow:
     """Fall back on the reported number; it has an interval only where it is a share of ``n`` items."""
     values: dict[str, Any] = {"value": reported, "low": None, "high": None, "method": None, "n": n, "unscored": 0}
     right = round((reported or 0.0) * n / 100)

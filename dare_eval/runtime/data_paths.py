@@ -62,12 +62,35 @@ def prepare_dataset(dataset_cfg: Any) -> Any:
     for key, value in list(prepared.items()):
         if isinstance(value, str) and key not in ("type", "abbr"):
             prepared[key] = expand(value)
-    if prepared.get("path") in _HUMANEVAL_IDS and str(prepared.get("type", "")).endswith("HumanevalDataset"):
-        root = Path(os.environ.get(UPSTREAM_ROOT, ""))
-        default = Path.home() / ".cache" / "opencompass"
-        if not any((place / _HUMANEVAL_FILE).exists() for place in (root, default)):
-            prepared["path"] = str(humaneval_rows())
+    path, kind = str(prepared.get("path", "")), str(prepared.get("type", ""))
+    found = located(path)
+    if found is not None and not found.is_relative_to(_roots()[0]):  # upstream would not look in the second root
+        prepared["path"] = str(found)
+    elif found is None and path in _HUMANEVAL_IDS and kind.endswith("HumanevalDataset"):
+        prepared["path"] = str(humaneval_rows())
     return prepared
+
+
+def located(path: str) -> Path | None:
+    """Return where the files behind an OpenCompass data id or relative path lie; None where they do not."""
+    local = _local(path)
+    if local is None:
+        return None
+    return next((root / local for root in _roots() if (root / local).exists()), None)
+
+
+def _roots() -> tuple[Path, Path]:
+    """Return the data roots: the one of the environment (the current folder without it), and upstream's default."""
+    return Path(os.environ.get(UPSTREAM_ROOT, "")), Path.home() / ".cache" / "opencompass"
+
+
+def _local(path: str) -> str | None:
+    """Return the path below a data root that a data id stands for; None for anything else."""
+    from opencompass.utils.datasets_info import DATASETS_MAPPING
+
+    if path in DATASETS_MAPPING:
+        return str(DATASETS_MAPPING[path].get("local") or path)
+    return path if path.startswith(("./data", "data/")) else None
 
 
 def humaneval_rows() -> Path:
@@ -104,15 +127,10 @@ def absent_place(dataset_cfg: Mapping[str, Any]) -> str | None:
 
     Upstream's loaders answer a missing file with a download over plain http, so they must not be asked then.
     """
-    from opencompass.utils.datasets_info import DATASETS_MAPPING
-
     path = str(dataset_cfg.get("path", ""))
-    known = path in DATASETS_MAPPING or path.startswith(("./data", "data/"))
-    if not known or os.environ.get("DATASET_SOURCE"):
+    if _local(path) is None or os.environ.get("DATASET_SOURCE"):
         return None
-    local = str((DATASETS_MAPPING.get(path) or {}).get("local") or path)
-    roots = [Path(os.environ.get(UPSTREAM_ROOT, "")), Path.home() / ".cache" / "opencompass"]
-    return None if any((root / local).exists() for root in roots) else expected_place(dataset_cfg)
+    return None if located(path) is not None else expected_place(dataset_cfg)
 
 
 def expected_place(dataset_cfg: Mapping[str, Any]) -> str:
@@ -120,8 +138,5 @@ def expected_place(dataset_cfg: Mapping[str, Any]) -> str:
     path = str(dataset_cfg.get("path", ""))
     if Path(path).is_absolute():
         return path
-    from opencompass.utils.datasets_info import DATASETS_MAPPING
-
-    local = (DATASETS_MAPPING.get(path) or {}).get("local") or path
-    root = os.environ.get(UPSTREAM_ROOT) or str(Path.home() / ".cache" / "opencompass")
-    return str(Path(root) / local)
+    root = os.environ.get(UPSTREAM_ROOT) or str(_roots()[1])
+    return str(Path(root) / (_local(path) or path))

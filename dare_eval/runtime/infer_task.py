@@ -36,14 +36,11 @@ class DiffusionInferTask(OpenICLInferTask):
 
     def get_command(self, cfg_path: str, template: str) -> str:
         """Return the command of this task in an interpreter of its own (torchrun for several processes)."""
-        module = (
-            f"-m {__name__} {cfg_path}" if __name__ != "__main__" else f"-m dare_eval.runtime.infer_task {cfg_path}"
-        )
         launcher = f"{sys.executable} "
         if self.num_gpus > 1 and self.num_procs > 1:
             port = random.SystemRandom().randint(12000, 32000)
             launcher += f"-m torch.distributed.run --master_port={port} --nproc_per_node {self.num_procs} "
-        return template.format(task_cmd=launcher + module)
+        return template.format(task_cmd=f"{launcher}-m dare_eval.runtime.infer_task {cfg_path}")
 
     def run(self, cur_model: Any = None, cur_model_abbr: str | None = None) -> None:
         """Decode every data set of the task; raises ``SystemExit(1)`` after the last when one failed."""

@@ -29,7 +29,7 @@ from dare_eval.runtime.dotted import dotted_types, resolve
 from dare_eval.runtime.failures import failure_from, failure_of, record_failure, take_back
 from dare_eval.runtime.limits import apply_limit, limit_of_environment
 from dare_eval.runtime.manifests import start_manifest
-from dare_eval.runtime.plan import Pair, check_names, check_scorer, plan_pair, score_settings
+from dare_eval.runtime.plan import Pair, check_combinations, check_scorer, plan_pair, score_settings
 from dare_eval.runtime.predictions import part_files, read_entries
 from dare_eval.runtime.reuse import adopt_unfinished, drop_stale, settle_predictions
 from dare_eval.runtime.sidecars import read_sidecar, sidecar
@@ -71,8 +71,8 @@ class _Partitioner(BasePartitioner):
 
     def _pairs(self, combinations: list[Any], work_dir: str, stage: str) -> Iterator[tuple[Any, Any, Pair]]:
         """Yield the pairs that can run; the others become recorded failures."""
+        check_combinations(combinations)
         for combination in combinations:
-            check_names(combination["models"], combination["datasets"])
             for model_cfg in combination["models"]:
                 for dataset_cfg in combination["datasets"]:
                     names = {"model": model_abbr_from_cfg(model_cfg), "dataset": dataset_abbr_from_cfg(dataset_cfg)}
@@ -202,8 +202,10 @@ class EvalPartitioner(_Partitioner):
             if failure_of(work_dir, pair.model, pair.dataset) is not None:
                 continue
             settings = score_settings(pair, model_cfg, dataset_cfg, scorer)
-            if not drop_stale(pair.target(out_dir), settings, pair.label):
-                move_aside(Path(work_dir) / "records" / pair.model / f"{pair.dataset}.jsonl")
+            records = Path(work_dir) / "records" / pair.model / f"{pair.dataset}.jsonl"
+            if not (drop_stale(pair.target(out_dir), settings, pair.label) and records.exists()):
+                move_aside(pair.target(out_dir))
+                move_aside(records)
                 task = {"models": [model_cfg], "datasets": [[dataset_cfg]], "work_dir": work_dir, **add_cfg}
                 tasks.append(Config(task))
         return tasks

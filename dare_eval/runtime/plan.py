@@ -118,5 +118,26 @@ def check_names(model_cfgs: Iterable[Any], dataset_cfgs: Iterable[Any]) -> None:
             )
 
 
+def check_combinations(combinations: Iterable[Any]) -> None:
+    """Refuse names that collide within or across ``model_dataset_combinations``; raises ``UsageError``."""
+    models: dict[str, str] = {}
+    pairs: set[tuple[str, str]] = set()
+    for combination in combinations:
+        check_names(combination["models"], combination["datasets"])
+        for model_cfg in combination["models"]:
+            name = model_abbr_from_cfg(model_cfg)
+            if models.setdefault(name, _key(model_cfg)) != _key(model_cfg):
+                raise UsageError(
+                    f"two different models of this config are called '{name}'",
+                    seen=name,
+                    remedy="give each its own abbr: files and table rows are named by it",
+                )
+            for dataset_cfg in combination["datasets"]:
+                pair = (name, dataset_abbr_from_cfg(dataset_cfg))
+                if pair in pairs:
+                    raise UsageError("a model meets a data set twice", seen="/".join(pair), remedy="name the pair once")
+                pairs.add(pair)
+
+
 def _key(*configs: Any) -> str:
     return json.dumps(configs, sort_keys=True, default=str)

@@ -15,7 +15,7 @@ from typing import Any
 from dare_eval.errors import DataError
 from dare_eval.evaluators.lead import lead_notes
 from dare_eval.evaluators.planning import malformed, planning_notes, planning_values
-from dare_eval.records.foreign import foreign_row
+from dare_eval.records.foreign import foreign_row, reported_row
 from dare_eval.records.item_files import read_items
 from dare_eval.records.items import ItemRecord
 from dare_eval.records.manifest import RunManifest, read_manifest
@@ -68,7 +68,7 @@ def pair_report(work_dir: Path, model: str, dataset: str) -> PairReport:
     if not records and result.exists() and not notes:  # scored by upstream's own task
         rows = [foreign_row(work_dir, model, dataset)]
     else:
-        rows = [summarise(records, metric=notes.get("metric", "accuracy"), **common)]
+        rows = [_headline(records, notes, common)]
     scored = [record for record in records if is_scored(record)]
     for name, values in planning_values(kind, scored).items():
         graded = [dataclasses.replace(record, value=value) for record, value in zip(scored, values, strict=True)]
@@ -91,6 +91,16 @@ def pair_report(work_dir: Path, model: str, dataset: str) -> PairReport:
         notes=planning_notes(kind, records) + lead_notes(records),
         has_result=result.exists(),
     )
+
+
+def _headline(records: Sequence[ItemRecord], notes: Mapping[str, Any], common: Mapping[str, Any]) -> ResultRow:
+    """Return the first row: our score; upstream's number where no scorer of ours and no verdict per item exists."""
+    row = summarise(records, metric=notes.get("metric", "accuracy"), **common)
+    upstream = notes.get("upstream") or {}
+    if row.n or row.errors or upstream.get("value") is None:
+        return row
+    row = dataclasses.replace(row, metric=str(upstream["metric"]), labels=["no verdict per item"])
+    return reported_row(row, float(upstream["value"]), row.unscored, row.metric)
 
 
 def records_of(work_dir: Path, model: str, dataset: str) -> list[ItemRecord]:

@@ -8,6 +8,7 @@ import pytest
 
 from dare_eval.records.runs import load_run
 from tests.conftest import ROOT
+from tests.runtime.configs import config, dataset, model
 
 pytestmark = pytest.mark.xdist_group("opencompass")
 EVAL = ROOT / "configs" / "eval"
@@ -137,3 +138,23 @@ class TestRecordedAnswers:
         assert self.values(done, "stock accuracy") == pytest.approx([26.6, 32.0, 35.7], abs=0.06)
         ours = self.values(done, "accuracy")
         assert all(mine >= stock - 0.6 for mine, stock in zip(ours, [26.6, 32.0, 35.7], strict=True))
+
+
+def test_a_stock_evaluator_without_verdicts_keeps_its_number(workplace):
+    judged = dataset("judged", "dict(evaluator=dict(type='tests.runtime.fakes.TotalEvaluator'))")
+    done = workplace.run(workplace.config(config([model("sums", wrong_from=9)], [judged])))
+    assert done.code == 0, done.text
+    row = done.row()
+    assert (row["value"], row["n"], row["expected"]) == (75, 12, 12)
+    assert row["low"] < 75 < row["high"]
+    assert row["labels"] == ["no verdict per item"]
+
+
+def test_one_model_name_for_two_settings_across_combinations_is_refused(workplace):
+    extra = "combinations = [dict(models=[m], datasets=[d]) for m, d in zip(models, datasets)]"
+    text = config([model("sums"), model("sums", wrong_from=3)], [dataset("a"), dataset("b")])
+    done = workplace.run(
+        workplace.config(f"{text}\n{extra}\nmodel_dataset_combinations = combinations\ndel combinations")
+    )
+    assert done.code == 2
+    assert "two different models" in done.err

@@ -1,25 +1,18 @@
 """Countdown with three numbers, 400 held-out problems, in the tiny models' wording."""
 
-from opencompass.openicl.icl_prompt_template import PromptTemplate
-from opencompass.openicl.icl_retriever import ZeroRetriever
+from mmengine.config import read_base
 
 from dare_eval.datasets.countdown import CountdownDataset
 from dare_eval.evaluators.score import ScoreEvaluator
-from dare_eval.inferencers.gen import DiffusionGenInferencer
+
+with read_base():
+    from .sudoku4_gen import sudoku4_datasets as sudoku
 
 countdown3_datasets = [
     dict(
+        sudoku[0],
         type=CountdownDataset,
         abbr="countdown3",
-        split="test",
-        size=400,
-        style="tiny",
-        reader_cfg=dict(input_columns=["prompt"], output_column="reference"),
-        infer_cfg=dict(
-            prompt_template=dict(type=PromptTemplate, template=dict(round=[dict(role="HUMAN", prompt="{prompt}")])),
-            retriever=dict(type=ZeroRetriever),
-            inferencer=dict(type=DiffusionGenInferencer),
-        ),
         eval_cfg=dict(evaluator=dict(type=ScoreEvaluator, kind="countdown")),
     )
 ]
