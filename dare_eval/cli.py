@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import typer
 
-from dare_eval.commands import chat, check, compare, data, export, index, ls, run, sample, show, sweep
+from dare_eval.commands import chat, check, compare, data, export, index, ls, plan, run, sample, show, sweep
 from dare_eval.panels import run_guarded
 
 app = typer.Typer(
@@ -27,6 +27,7 @@ app.command("index")(index.index)
 app.command("ls")(ls.ls)
 app.command("export")(export.export)
 app.command("sweep")(sweep.sweep)
+app.command("plan")(plan.plan)
 app.command("sample")(sample.sample)
 app.command("chat")(chat.chat)
 app.add_typer(data.app, name="data")

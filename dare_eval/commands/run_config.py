@@ -71,7 +71,8 @@ def prepare(
     if limit:
         from dare_eval.runtime.limits import apply_limit
 
-        apply_limit(list(cfg.get("datasets", [])), limit)
+        combined = [one for part in cfg.get("model_dataset_combinations") or () for one in part["datasets"]]
+        apply_limit([*cfg.get("datasets", []), *combined], limit)
     return folder
 
 

@@ -100,6 +100,7 @@ class DiffusionModel(LikelihoodModel, BaseModel):
 
         The spec is None when ``decoding`` names a preset, and when it gives nothing but a ``dtype``.
         """
+        from dare_eval.decoding.canvas import is_block_causal
         from dare_eval.networks import read_config, resolve_model_path
 
         settings = dict(decoding or {})
@@ -116,7 +117,10 @@ class DiffusionModel(LikelihoodModel, BaseModel):
                 allowed=", ".join(allowed),
                 remedy="use the wrapper of that family",
             )
-        return place, config, DecodeSpec.build(config.family, **settings) if whole else None
+        spec = DecodeSpec.build(config.family, **settings) if whole else None
+        if spec is not None:
+            is_block_causal(config, spec)  # a cache that this network's attention cannot keep is refused here
+        return place, config, spec
 
     @classmethod
     def facts(cls, settings: Mapping[str, Any]) -> ModelFacts:

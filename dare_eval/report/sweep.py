@@ -201,10 +201,9 @@ def _stability(
 ) -> Stability:
     from scipy.stats import kendalltau
 
-    taus = [
-        float(kendalltau([values[a] for values in whole.values()], [values[b] for values in whole.values()]).statistic)
-        for a, b in combinations(names, 2)
-    ]
+    columns = {name: [values[name] for values in whole.values()] for name in names}
+    pairs = combinations(names, 2) if len(whole) > 1 else ()
+    taus = [float(kendalltau(columns[a], columns[b]).statistic) for a, b in pairs]
     tops = [frozenset(setting for setting, rank in ranks[name].items() if rank == 1) for name in names]
-    known = all(tau == tau for tau in taus) and len(whole) > 1
+    known = bool(taus) and all(tau == tau for tau in taus)  # NaN where a template ties everything
     return Stability(base, len(names), statistics.fmean(taus) if known else None, bool(frozenset.intersection(*tops)))
