@@ -50,8 +50,8 @@ class _Job:
 class ForkRunner(LocalRunner):
     """Local runner without repeated start-up.
 
-    ``max_num_workers`` tasks run at a time; a task takes ``run_cfg.num_gpus`` devices, so several GPUs serve several
-    workers. ``--debug`` runs in this process as upstream does.
+    A task takes ``run_cfg.num_gpus`` devices, and as many run at a time as the machine has; of the tasks that need no
+    GPU ``max_num_workers`` do. ``--debug`` runs in this process as upstream does.
     """
 
     def launch(self, tasks: list[Any]) -> list[tuple[str, int]]:
@@ -77,9 +77,9 @@ class ForkRunner(LocalRunner):
 
     def _start_ready(self, waiting: list[_Job], running: dict[int, _Job], free: list[str]) -> None:
         for job in list(waiting):
-            if len(running) >= self.max_num_workers:
-                return
             need = job.task.num_gpus
+            if not need and sum(not other.devices for other in running.values()) >= self.max_num_workers:
+                continue
             if need > len(set(free)) and not running:
                 waiting.remove(job)
                 _record_no_device(job, need, len(set(free)))

@@ -12,7 +12,6 @@ from __future__ import annotations
 import copy
 import sys
 from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -24,32 +23,21 @@ from dare_eval.datasets.templates import with_template
 from dare_eval.errors import DareError, UsageError
 from dare_eval.inferencers.item_store import move_aside
 from dare_eval.panels import show_error
+from dare_eval.runtime.chunks import Chunk, buckets, cut, missing
 from dare_eval.runtime.data_paths import share_data_root
+from dare_eval.runtime.devices import visible_devices
 from dare_eval.runtime.dotted import dotted_types, resolve
 from dare_eval.runtime.failures import failure_from, failure_of, record_failure, take_back
 from dare_eval.runtime.limits import apply_limit, limit_of_environment
 from dare_eval.runtime.manifests import start_manifest
 from dare_eval.runtime.plan import Pair, check_combinations, check_scorer, plan_pair, score_settings
-from dare_eval.runtime.predictions import part_files, read_entries
 from dare_eval.runtime.reuse import adopt_unfinished, drop_stale, settle_predictions
-from dare_eval.runtime.sidecars import read_sidecar, sidecar
+from dare_eval.runtime.sidecars import read_sidecar
 
 KEEP_KEYS = (
     "eval.runner.task.judge_cfg", "eval.runner.task.dump_details", "eval.runner.task.cal_extract_rate",
     "eval.runner.task.scorer", "eval.given_pred",
 )  # fmt: skip
-
-
-@dataclass(frozen=True, slots=True)
-class Chunk:
-    """A data set, or a part of it, that one worker runs."""
-
-    dataset_cfg: Any
-    base: str
-    offset: int
-    size: int
-    test_range: str | None = None
-    """Range of the whole data set, before it was cut."""
 
 
 class _Partitioner(BasePartitioner):
@@ -87,22 +75,23 @@ class _Partitioner(BasePartitioner):
 class InferPartitioner(_Partitioner):
     """Plans inference.
 
-    ``num_worker`` workers share the items of a model; a data set is cut into ``num_split`` parts (default
-    ``num_worker``) of at least ``min_task_size`` items. ``adopt`` continues the newest unfinished run of the same
+    ``num_worker`` workers share the items of a model (default: as many as its ``run_cfg.num_gpus`` goes into the GPUs
+    of this machine); a data set is cut into ``num_split`` parts (default: one per worker) of at least
+    ``min_task_size`` items. ``adopt`` continues the newest unfinished run of the same
     settings in the same work folder.
     """
 
     def __init__(
         self,
         out_dir: str,
-        num_worker: int = 1,
+        num_worker: int | None = None,
         num_split: int | None = None,
         min_task_size: int = 16,
         adopt: bool = True,
         keep_keys: list[str] | None = None,
     ) -> None:
         super().__init__(out_dir, keep_keys)
-        self.num_worker, self.num_split = num_worker, num_split or num_worker
+        self.num_worker, self.num_split = num_worker, num_split
         self.min_task_size, self.adopt = min_task_size, adopt
 
     def partition(
@@ -111,76 +100,37 @@ class InferPartitioner(_Partitioner):
         """Return the inference tasks of what is missing."""
         if not dry_run():
             _take_back(model_dataset_combinations, work_dir)
-        chunks: dict[str, tuple[Any, list[Chunk]]] = {}
+        todo: dict[str, tuple[Any, list[Chunk]]] = {}
         planned = []
         for model_cfg, dataset_cfg, pair in self._pairs(model_dataset_combinations, work_dir, "plan"):
             planned.append((model_cfg, dataset_cfg, pair))
-            todo = (
-                self._dry(pair, dataset_cfg, out_dir) if dry_run() else self._todo(pair, dataset_cfg, work_dir, out_dir)
-            )
-            chunks.setdefault(pair.model, (model_cfg, []))[1].extend(todo)
+            parts = self.num_split or self._workers(model_cfg)
+            chunks = cut(dataset_cfg, pair.dataset, len(pair.rows), parts, self.min_task_size)
+            todo.setdefault(pair.model, (model_cfg, []))[1].extend(self._todo(pair, chunks, work_dir, out_dir))
         if not dry_run():
             start_manifest(Path(work_dir), model_dataset_combinations, planned)
         return [
             self._task(model_cfg, bucket, work_dir, add_cfg or {})
-            for model_cfg, todo in chunks.values()
-            for bucket in _buckets(todo, self.num_worker)
+            for model_cfg, chunks in todo.values()
+            for bucket in buckets(chunks, self._workers(model_cfg))
         ]
 
-    def _todo(self, pair: Pair, dataset_cfg: Any, work_dir: str, out_dir: str) -> list[Chunk]:
+    def _workers(self, model_cfg: Any) -> int:
+        need = int((model_cfg.get("run_cfg") or {}).get("num_gpus", 0))
+        return self.num_worker or max(1, len(visible_devices()) // need if need else 1)
+
+    def _todo(self, pair: Pair, chunks: list[Chunk], work_dir: str, out_dir: str) -> list[Chunk]:
         """Settle what earlier runs left and return the chunks that are still to run."""
         target = pair.target(out_dir)
+        if dry_run():
+            return [] if read_sidecar(target)["fingerprint"] == pair.fingerprint else chunks
         settle_predictions(target, pair.settings, pair.rows, pair.label)
         if self.adopt and not target.exists():
             adopt_unfinished(Path(work_dir), target, pair.fingerprint)
-        return self._missing(pair, dataset_cfg, out_dir)
-
-    def _dry(self, pair: Pair, dataset_cfg: Any, out_dir: str) -> list[Chunk]:
-        """Return the chunks that a run would have to do, and change nothing."""
-        done = read_sidecar(pair.target(out_dir))["fingerprint"] == pair.fingerprint
-        return [] if done else self._cut(pair, dataset_cfg)
-
-    def _missing(self, pair: Pair, dataset_cfg: Any, out_dir: str) -> list[Chunk]:
-        """Return the chunks without predictions; parts of another cut are moved aside, their items stay."""
-        target, total = pair.target(out_dir), len(pair.rows)
-        if target.exists() and len(read_entries(target).entries) == total:
-            return []
-        if target.exists():
-            move_aside(target)
-            move_aside(sidecar(target))
-        cut = self._cut(pair, dataset_cfg)
-        wanted = {f"{chunk.dataset_cfg['abbr']}.json": chunk.size for chunk in cut}
-        done = set()
-        for part in part_files(target):
-            if wanted.get(part.name) == len(read_entries(part).entries):
-                done.add(part.stem)
-            else:
-                move_aside(part)
-                move_aside(sidecar(part))
-        return [chunk for chunk in cut if chunk.dataset_cfg["abbr"] not in done]
-
-    def _cut(self, pair: Pair, dataset_cfg: Any) -> list[Chunk]:
-        whole = copy.deepcopy(dataset_cfg)
-        whole["abbr"] = pair.dataset
-        total = len(pair.rows)
-        before = whole["reader_cfg"].get("test_range")
-        divisible = before is None or isinstance(before, str)  # a number draws at random: its parts cannot be named
-        if self.num_split <= 1 or total <= self.min_task_size or not divisible:
-            return [Chunk(whole, pair.dataset, 0, total)]
-        size = max(-(-total // self.num_split), self.min_task_size)
-        parts = []
-        for number, start in enumerate(range(0, total, size)):
-            part = copy.deepcopy(whole)
-            part["abbr"] = f"{pair.dataset}_{number}"
-            part["reader_cfg"]["test_range"] = f"{before or ''}[{start}:{start + size}]"
-            parts.append(Chunk(part, pair.dataset, start, min(size, total - start), before))
-        return parts
+        return missing(chunks, target, len(pair.rows))
 
     def _task(self, model_cfg: Any, bucket: list[Chunk], work_dir: str, add_cfg: dict[str, Any]) -> Any:
-        places = {
-            chunk.dataset_cfg["abbr"]: {"base": chunk.base, "offset": chunk.offset, "test_range": chunk.test_range}
-            for chunk in bucket
-        }
+        places = {chunk.dataset_cfg["abbr"]: chunk.place for chunk in bucket}
         datasets = [[chunk.dataset_cfg for chunk in bucket]]
         return Config({"models": [model_cfg], "datasets": datasets, "work_dir": work_dir, "dare": places, **add_cfg})
 
@@ -252,11 +202,3 @@ def _worded(cfg: Any) -> Any:
         if part.get("datasets"):
             part["datasets"] = [with_template(one, number) for one in part["datasets"]]
     return worded
-
-
-def _buckets(chunks: list[Chunk], workers: int) -> list[list[Chunk]]:
-    """Spread chunks over at most ``workers`` buckets, largest first onto the emptiest; each loads the model once."""
-    buckets: list[list[Chunk]] = [[] for _ in range(max(1, workers))]
-    for chunk in sorted(chunks, key=lambda one: -one.size):
-        min(buckets, key=lambda bucket: sum(one.size for one in bucket)).append(chunk)
-    return [bucket for bucket in buckets if bucket]

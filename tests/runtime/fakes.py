@@ -36,6 +36,8 @@ class SumModel(BaseModel):
             Path(os.environ["FAKE_LOG"] + ".spared").touch()
             os.kill(os.getpid(), signal.SIGKILL)
         time.sleep(self.sleep_s)
+        with Path(os.environ["FAKE_LOG"] + ".devices").open("a") as log:
+            log.write(os.environ.get("CUDA_VISIBLE_DEVICES", "unset") + "\n")
         with Path(os.environ["FAKE_LOG"]).open("a") as log:
             log.write("".join(f"{number}\n" for number in numbers))
         return [str(number + 1 if number < self.wrong_from else 0) for number in numbers]

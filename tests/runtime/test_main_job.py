@@ -158,3 +158,14 @@ def test_one_model_name_for_two_settings_across_combinations_is_refused(workplac
     )
     assert done.code == 2
     assert "two different models" in done.err
+
+
+def test_every_gpu_gets_a_worker_that_sees_only_it(workplace):
+    workplace.env["CUDA_VISIBLE_DEVICES"] = "GPU-a,GPU-b,GPU-c"
+    wants = model("sums").replace("batch_size=4", "batch_size=4, run_cfg=dict(num_gpus=1), sleep_s=0.02")
+    done = workplace.run(workplace.config(config([wants], [dataset(size=60)])))
+    assert done.code == 0, done.text
+    assert (done.row()["value"], done.row()["n"]) == (100, 60)
+    seen = (workplace.place / "decoded.log.devices").read_text().split()
+    assert set(seen) == {"GPU-a", "GPU-b", "GPU-c"}
+    assert len(list((done.run / "predictions" / "sums").glob("add_*.json"))) == 3

@@ -7,7 +7,7 @@ from dare_eval.runtime.partition import EvalPartitioner, InferPartitioner
 from dare_eval.runtime.summarizer import ReportSummarizer
 
 infer = dict(
-    partitioner=dict(type=InferPartitioner, num_worker=1),
+    partitioner=dict(type=InferPartitioner),
     runner=dict(type=ForkRunner, max_num_workers=2, task=dict(type=DiffusionInferTask)),
 )
 eval = dict(
