@@ -12,7 +12,6 @@ from dataclasses import dataclass
 
 from dare_eval.spec import DecodeSpec, family_traits
 
-
 BUDGETED = ("quota", "entropy", "margin", "random", "sequential")
 """Policies that take exactly the steps they are given."""
 BOUNDED = ("origin", "dynamic")
