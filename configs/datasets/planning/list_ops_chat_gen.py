@@ -1,4 +1,4 @@
-"""List operations for chat models: the seven of the benchmark on four to six items, answer in tags."""
+"""List operations for chat models: lists of four to six items, answer in tags; all seven operations."""
 
 from mmengine.config import read_base
 
