@@ -85,13 +85,18 @@ def load_tokenizer(place: Path, config: Any) -> Any:
     Raises ``DataError`` for one that cannot be read, is larger than the embedding, or names another mask token.
     """
     from transformers import AutoTokenizer
+    from transformers.utils import logging
 
+    before = logging.get_verbosity()
     try:
+        logging.set_verbosity_error()  # it warns of model types it does not know; the networks here are our own
         tokenizer = AutoTokenizer.from_pretrained(str(place))
     except (OSError, ValueError) as error:
         raise DataError(
             "the tokenizer cannot be read", seen=f"{place}: {error}", remedy="copy its files again"
         ) from error
+    finally:
+        logging.set_verbosity(before)
     config.check_tokenizer(len(tokenizer))
     mask_id = getattr(tokenizer, "mask_token_id", None)
     if mask_id is not None and mask_id != config.mask_id:

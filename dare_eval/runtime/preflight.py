@@ -16,7 +16,7 @@ from dare_eval.errors import DareError, DataError, SetupError, UsageError
 from dare_eval.runtime.built import build
 from dare_eval.runtime.data_paths import share_data_root
 from dare_eval.runtime.dotted import dotted_types, resolve
-from dare_eval.runtime.plan import check_names, plan_pair
+from dare_eval.runtime.plan import check_combinations, plan_pair
 
 PARTS = ("models", "datasets", "infer", "eval", "summarizer")
 
@@ -27,7 +27,7 @@ def check_config(cfg: Any) -> None:
     for key in ("models", "datasets"):
         if not cfg.get(key):
             raise UsageError(f"the config names no {key}", seen=sorted(cfg.keys()), remedy=f"define {key} = [...]")
-    check_names(cfg["models"], cfg["datasets"])
+    check_combinations(_combinations(cfg))
     errors = list(_errors(cfg))
     for kind in (UsageError, SetupError, DataError, DareError):
         found = [error for error in errors if isinstance(error, kind)]
@@ -38,14 +38,21 @@ def check_config(cfg: Any) -> None:
 def _errors(cfg: Any) -> Iterator[DareError]:
     for path in sorted(set().union(*(dotted_types(cfg.get(part)) for part in PARTS))):
         yield from _error_of(lambda path=path: resolve("class", path))
-    for dataset_cfg in cfg["datasets"]:
-        name = dataset_abbr_from_cfg(dataset_cfg)
-        with contextlib.redirect_stderr(io.StringIO()):  # progress bars of upstream's loaders
-            broken = list(_error_of(lambda one=dataset_cfg: build(one), f"data set '{name}': "))
-        yield from broken
-        for model_cfg in cfg["models"] if not broken else ():
-            about = f"model '{model_abbr_from_cfg(model_cfg)}': "
-            yield from _error_of(lambda one=model_cfg, on=dataset_cfg: plan_pair(one, on), about)
+    for combination in _combinations(cfg):
+        for dataset_cfg in combination["datasets"]:
+            name = dataset_abbr_from_cfg(dataset_cfg)
+            with contextlib.redirect_stderr(io.StringIO()):  # progress bars of upstream's loaders
+                broken = list(_error_of(lambda one=dataset_cfg: build(one), f"data set '{name}': "))
+            yield from broken
+            for model_cfg in combination["models"] if not broken else ():
+                about = f"model '{model_abbr_from_cfg(model_cfg)}': "
+                yield from _error_of(lambda one=model_cfg, on=dataset_cfg: plan_pair(one, on), about)
+
+
+def _combinations(cfg: Any) -> list[Any]:
+    """Return which models meet which data sets: all with all, unless the config says otherwise."""
+    combined: list[Any] = cfg.get("model_dataset_combinations") or []
+    return combined or [{"models": cfg["models"], "datasets": cfg["datasets"]}]
 
 
 def _error_of(action: Any, about: str = "") -> Iterator[DareError]:
