@@ -51,7 +51,7 @@ def _written(names: Names, work_dir: Path | None) -> Path:
         )
     if names.path and len(models) > 1:
         raise UsageError("--path replaces the checkpoint of one model", seen=", ".join(models))
-    changes = dict(map(_change, names.changes)) | ({"path": names.path} if names.path else {})
+    changes = _changes(names.changes) | ({"path": names.path} if names.path else {})
     what = (suites or chosen) if len(chosen) > 3 else chosen
     folder = work_dir or Path("runs") / re.sub(r"[^\w.+-]+", "_", "_".join([*models, *what]))[:120]
     text = str(RunText(models, chosen, str(folder), changes=changes))
@@ -66,11 +66,18 @@ def _split(values: Sequence[str]) -> list[str]:
     return list(dict.fromkeys(name.strip() for value in values for name in value.split(",") if name.strip()))
 
 
-def _change(text: str) -> tuple[str, Any]:
-    """Read ``key=value``; the value is YAML, so numbers and none are what they look like."""
+def _changes(texts: Sequence[str]) -> dict[str, Any]:
+    """Read ``key=value`` texts; values are YAML, so numbers and null are what they look like."""
     import yaml
 
-    key, sign, value = text.partition("=")
-    if not sign or not re.fullmatch(r"(likelihood\.)?\w+", key):
-        raise UsageError("--set takes key=value", seen=text, allowed="a decode setting, or likelihood.KEY")
-    return (key if "." in key else f"decoding.{key}"), yaml.safe_load(value)
+    found: dict[str, Any] = {}
+    likelihood: dict[str, Any] = {}
+    for text in texts:
+        key, sign, value = text.partition("=")
+        if not sign or not re.fullmatch(r"(likelihood\.)?\w+", key):
+            raise UsageError("--set takes key=value", seen=text, allowed="a decode setting, or likelihood.KEY")
+        if key.startswith("likelihood."):
+            likelihood[key.removeprefix("likelihood.")] = yaml.safe_load(value)
+        else:
+            found[f"decoding.{key}"] = yaml.safe_load(value)
+    return found | ({"likelihood": likelihood} if likelihood else {})
