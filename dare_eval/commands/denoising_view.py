@@ -17,8 +17,8 @@ if TYPE_CHECKING:
     from dare_eval.decoding import Reveal
 
 MASK = "\u2591"
-EARLY, LATE = (90, 160, 255), (255, 150, 60)
-"""Colours of the first and the last step."""
+COLOURS = ((90, 160, 255), (80, 220, 120), (255, 220, 60), (255, 90, 60))
+"""From the first step to the last; no two look alike where a terminal has few colours."""
 _MIN_FRAME_S = 0.05
 
 
@@ -105,8 +105,10 @@ def legend(last_step: int) -> Text:
 
 def colour(step: int, steps: int) -> str:
     """Return the style of tokens revealed at ``step`` of ``steps``."""
-    share = min(step / max(steps - 1, 1), 1.0)
-    red, green, blue = (round(a + share * (b - a)) for a, b in zip(EARLY, LATE, strict=True))
+    place = min(step / max(steps - 1, 1), 1.0) * (len(COLOURS) - 1)
+    start = min(int(place), len(COLOURS) - 2)
+    pair = zip(COLOURS[start], COLOURS[start + 1], strict=True)
+    red, green, blue = (round(a + (place - start) * (b - a)) for a, b in pair)
     return f"rgb({red},{green},{blue})"
 
 
