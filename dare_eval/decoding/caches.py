@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from torch import Tensor
 
-from dare_eval.decoding.denoiser import Denoiser
+from dare_eval.decoding.denoiser import Denoiser, Hidden
 from dare_eval.decoding.rows import Rows
 from dare_eval.decoding.schedule import Block
 from dare_eval.networks.cache import KVCache
@@ -29,15 +29,16 @@ class NoCache:
         """Run what must be run before the first block; return whether a forward was needed."""
         return False
 
-    def forward(self, rows: Rows, block: Block, index: int, visible: Tensor | None) -> tuple[Tensor, int]:
-        """Run pass ``index`` of a block; return hidden states [R, T, D] and the canvas column of the first one.
+    def forward(
+        self, rows: Rows, block: Block, index: int, predict_RM: Tensor | None, visible: Tensor | None
+    ) -> Hidden:
+        """Run pass ``index`` of a block and return what predicts the columns ``predict_RM``.
 
         ``visible`` are the columns that a pruning policy lets the network see, None for all.
         """
         canvas = self.denoiser.canvas
-        if visible is not None:
-            return self.denoiser.run(rows, visible), 0
-        return self.denoiser.run(rows, slice(0, block.stop if canvas.causal else canvas.width)), 0
+        columns = slice(0, block.stop if canvas.causal else canvas.width)
+        return self.denoiser.run(rows, columns if visible is None else visible, predict_RM=predict_RM)
 
     def close(self, rows: Rows, block: Block) -> bool:
         """Store what a finished block leaves; return whether a forward was needed."""
@@ -54,20 +55,22 @@ class RefreshingCache(NoCache):
         self.cache: KVCache | None = None
         self.rows: Rows | None = None
 
-    def forward(self, rows: Rows, block: Block, index: int, visible: Tensor | None) -> tuple[Tensor, int]:
+    def forward(
+        self, rows: Rows, block: Block, index: int, predict_RM: Tensor | None, visible: Tensor | None
+    ) -> Hidden:
         """Run the full canvas or the block (prefix: and all behind it)."""
         width = self.denoiser.canvas.width
         if index == 0 or (self.refresh is not None and index % self.refresh == 0):
             if self.cache is None or self.rows is not rows:
                 self.cache = None  # freed before the new one is allocated
                 self.cache, self.rows = self.denoiser.new_cache(rows, width), rows
-            return self.denoiser.run(rows, slice(0, width), cache=self.cache), 0
+            return self.denoiser.run(rows, slice(0, width), predict_RM=predict_RM, cache=self.cache)
         assert self.cache is not None and self.rows is not None
         if rows is not self.rows:
             self.cache = self.denoiser.select_cache(self.cache, rows.within(self.rows), len(self.rows))
             self.rows = rows
         columns = slice(block.start, block.stop if self.dual else width)
-        return self.denoiser.run(rows, columns, cache=self.cache), block.start
+        return self.denoiser.run(rows, columns, predict_RM=predict_RM, cache=self.cache)
 
 
 class BlockCache(NoCache):
@@ -88,13 +91,16 @@ class BlockCache(NoCache):
             self.denoiser.run(rows, slice(0, canvas.first_block), cache=self.cache.first(canvas.first_block))
         return canvas.first_block > 0
 
-    def forward(self, rows: Rows, block: Block, index: int, visible: Tensor | None) -> tuple[Tensor, int]:
+    def forward(
+        self, rows: Rows, block: Block, index: int, predict_RM: Tensor | None, visible: Tensor | None
+    ) -> Hidden:
         """Run the block against the stored ones."""
         if index == 0:
             self._shrink(rows)
         # A shifted network predicts the block's first token from the column before it.
         start = max(block.start - self.denoiser.shift, 0)
-        return self.denoiser.run(rows, slice(start, block.stop), cache=self._of(rows, block)), start
+        columns = slice(start, block.stop)
+        return self.denoiser.run(rows, columns, predict_RM=predict_RM, cache=self._of(rows, block))
 
     def close(self, rows: Rows, block: Block) -> bool:
         """Run the block with its final tokens and keep its keys and values."""

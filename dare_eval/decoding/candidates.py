@@ -14,7 +14,7 @@ import torch
 from torch import Tensor
 
 from dare_eval.decoding.canvas import Canvas
-from dare_eval.decoding.denoiser import Denoiser
+from dare_eval.decoding.denoiser import Hidden
 from dare_eval.decoding.rows import Rows
 from dare_eval.decoding.sampler import ValueSampler
 from dare_eval.decoding.schedule import Block
@@ -60,26 +60,18 @@ def all_positions(canvas: Canvas, rows: Rows, block: Block, *, prompt_too: bool)
 
 
 def propose(
-    sampler: ValueSampler,
-    denoiser: Denoiser,
-    found: Candidates,
-    hidden_RTD: Tensor,
-    first: int,
-    uniform_RM: Tensor | None,
+    sampler: ValueSampler, found: Candidates, hidden: Hidden, uniform_RM: Tensor | None
 ) -> tuple[Tensor, Tensor]:
     """Return proposed tokens and scores, [R, M]; entries not considered are token 0 with score -inf."""
-    hidden_RMD, free_RMD = denoiser.gather(hidden_RTD, first, found.columns_RM)
     wanted_RM, shape, device = found.considered_RM, found.columns_RM.shape, found.columns_RM.device
 
-    def flat(values: Tensor | None) -> Tensor | None:
-        if values is None:
-            return None
+    def flat(values: Tensor) -> Tensor:
         return values.flatten(0, 1) if wanted_RM is None else values[wanted_RM.to(values.device)]
 
-    hidden_ND = flat(hidden_RMD)
-    assert hidden_ND is not None
+    free_ND = None if hidden.free_RMD is None else flat(hidden.free_RMD)
+    uniform_N = None if uniform_RM is None else flat(uniform_RM)
     # A network spread over devices ends on another one than it begins on; the canvas stays where it begins.
-    tokens_N, score_N = (part.to(device) for part in sampler.propose(hidden_ND, flat(free_RMD), flat(uniform_RM)))
+    tokens_N, score_N = (part.to(device) for part in sampler.propose(flat(hidden.seen_RMD), free_ND, uniform_N))
     if wanted_RM is None:
         return tokens_N.view(shape), score_N.view(shape)
     tokens_RM = torch.zeros_like(found.columns_RM)

@@ -5,10 +5,13 @@ with its prompt masked. The body runs once per pass; the head only on the positi
 
 Guidance: L = L_u + (w + 1)(L_c - L_u), L_u from the copy without prompt (LLaDA, arXiv 2502.09992, section A.4).
 
-Legend: R rows of this pass (2R under guidance), T columns, S key columns, N positions, D width, V vocabulary.
+Legend: R rows of this pass (2R under guidance), T columns, S key columns, M predicted columns, N positions of all rows,
+D width, V vocabulary.
 """
 
 from __future__ import annotations
+
+from dataclasses import dataclass
 
 import torch
 from torch import Tensor
@@ -21,6 +24,15 @@ from dare_eval.networks.network import DiffusionNetwork
 from dare_eval.spec import DecodeSpec
 
 
+@dataclass(frozen=True, slots=True)
+class Hidden:
+    """Hidden states that predict the positions asked for."""
+
+    seen_RMD: Tensor
+    free_RMD: Tensor | None = None
+    """Those of the copies without prompt, under guidance."""
+
+
 class Denoiser:
     """The network as one canvas sees it."""
 
@@ -28,7 +40,7 @@ class Denoiser:
         self.network, self.canvas, self.spec = network, canvas, spec
         self.guided = spec.cfg_scale > 0
         self.shift = int(network.config.shift)
-        self._hidden_prompt_BT = self._prompt_columns() if self.guided else None
+        self._prompt_BT = self._prompt_columns() if self.guided else None
 
     def _prompt_columns(self) -> Tensor:
         column_T = torch.arange(self.canvas.width, device=self.canvas.ids_BT.device)
@@ -43,22 +55,46 @@ class Denoiser:
         """Return the cache of the rows at ``where_R`` among ``rows_before``."""
         return cache.select(torch.cat((where_R, where_R + rows_before)) if self.guided else where_R)
 
-    def run(self, rows: Rows, columns: slice | Tensor, *, cache: KVCache | None = None) -> Tensor:
-        """Return hidden states of ``columns`` (a slice, or an index [T] without a cache), [R or 2R, T, D]."""
+    def run(
+        self, rows: Rows, columns: slice | Tensor, *, predict_RM: Tensor | None = None, cache: KVCache | None = None
+    ) -> Hidden:
+        """Run ``columns`` (a slice, or an index [T] without a cache) and return what predicts ``predict_RM``.
+
+        ``predict_RM`` are canvas columns; a pass that only stores keys and values has none.
+        """
         canvas = self.canvas
         ids_RT = canvas.ids_BT[rows.index_R][:, columns]
-        positions_RT = canvas.positions_BT[rows.index_R][:, columns]
+        # Without padding all rows count alike, and the rotary tables are made once.
+        positions_RT = canvas.positions_BT[rows.index_R if canvas.keep_BT is not None else slice(1)][:, columns]
         keep_RS = None if canvas.keep_BT is None else canvas.keep_BT[rows.index_R]
         if keep_RS is not None:
             keep_RS = keep_RS[:, columns] if cache is None else keep_RS[:, : cache.length]
-        if self._hidden_prompt_BT is not None:
-            hidden_RT = self._hidden_prompt_BT[rows.index_R][:, columns]
-            ids_RT = torch.cat((ids_RT, ids_RT.masked_fill(hidden_RT, self.network.config.mask_id)))
-            positions_RT = positions_RT.repeat(2, 1)
+        wanted_RM = self._predictors(predict_RM, columns, len(rows))
+        if self._prompt_BT is not None:
+            prompt_RT = self._prompt_BT[rows.index_R][:, columns]
+            ids_RT = torch.cat((ids_RT, ids_RT.masked_fill(prompt_RT, self.network.config.mask_id)))
+            positions_RT = positions_RT if keep_RS is None else positions_RT.repeat(2, 1)
             keep_RS = None if keep_RS is None else keep_RS.repeat(2, 1)
-        mask = self._mask(columns, ids_RT.shape[1] if cache is None else cache.length, keep_RS)
-        where = columns if cache is not None else None
-        return self.network.body(ids_RT, positions_BT=positions_RT, mask=mask, cache=cache, columns=where)
+            wanted_RM = wanted_RM.repeat(2, 1)
+        hidden_RMD = self.network.body(
+            ids_RT,
+            positions_BT=positions_RT,
+            mask=self._mask(columns, ids_RT.shape[1] if cache is None else cache.length, keep_RS),
+            cache=cache,
+            columns=columns if cache is not None else None,
+            wanted_BM=wanted_RM,
+        )
+        return Hidden(*hidden_RMD.chunk(2)) if self.guided else Hidden(hidden_RMD)
+
+    def _predictors(self, predict_RM: Tensor | None, columns: slice | Tensor, rows: int) -> Tensor:
+        """Return which of the pass's columns predict ``predict_RM``: themselves, or the ones before when shifted.
+
+        The first column predicts itself where nothing stands before it.
+        """
+        if predict_RM is None:
+            return torch.zeros(rows, 1, dtype=torch.long, device=self.canvas.ids_BT.device)
+        first = columns.start if isinstance(columns, slice) else 0
+        return (predict_RM - first - self.shift).clamp_min(0)
 
     def _mask(self, columns: slice | Tensor, length: int, keep_RS: Tensor | None) -> AttentionMask | Tensor:
         if not self.canvas.causal or self._sees_all(columns, length):
@@ -80,18 +116,6 @@ class Denoiser:
             return logits_NV
         free_NV = self.network.head(hidden_free_ND)
         return free_NV + (self.spec.cfg_scale + 1) * (logits_NV - free_NV)
-
-    def gather(self, hidden_RTD: Tensor, first: int, columns_RM: Tensor) -> tuple[Tensor, Tensor | None]:
-        """Return the hidden states that predict ``columns_RM``, [R, M, D], and those of the copies without prompt.
-
-        ``first`` is the canvas column of the first hidden state. A shifted network predicts a column from the one
-        before it; the first state predicts its own column where nothing stands before it.
-        """
-        index_RM = (columns_RM - first - self.shift).clamp_min(0).to(hidden_RTD.device)
-        rows = index_RM.shape[0]
-        row_R1 = torch.arange(rows, device=index_RM.device)[:, None]
-        free = hidden_RTD[rows + row_R1, index_RM] if self.guided else None
-        return hidden_RTD[row_R1, index_RM], free
 
 
 def _as_bundled(rule: AttentionMask, length: int) -> Tensor:

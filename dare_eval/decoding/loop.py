@@ -21,7 +21,7 @@ from torch import Tensor
 from dare_eval.decoding.caches import CACHES
 from dare_eval.decoding.candidates import Candidates, all_positions, first_position, masked_positions, propose
 from dare_eval.decoding.canvas import lay_out
-from dare_eval.decoding.denoiser import Denoiser
+from dare_eval.decoding.denoiser import Denoiser, Hidden
 from dare_eval.decoding.editing import Editor
 from dare_eval.decoding.policies.base import Policy
 from dare_eval.decoding.recorder import PassRecord, Recorder
@@ -146,11 +146,12 @@ class _Run:
         editor = None if self.spec.edit_threshold is None else Editor(self.spec)
         index = 0
         while len(work.rows):
-            hidden_RTD, first = self.cache.forward(work.rows, block, index, visible)
+            found = self._candidates(work, block, index)
+            hidden = self.cache.forward(work.rows, block, index, None if found is None else found.columns_RM, visible)
             self.recorder.count(work.rows, block.index)
-            if editor is None and not any(work.masks):
-                return  # the idle pass of a parity switch
-            found, tokens_RM, score_RM = self._propose(work, block, index, hidden_RTD, first)
+            if found is None:
+                return
+            tokens_RM, score_RM = self._propose(work.rows, block, index, found, hidden)
             commit_RM, counts = self._choose(work, block, index, found, tokens_RM, score_RM)
             done = PassRecord(work.rows, found, tokens_RM, score_RM, commit_RM)
             edit_RM = None if editor is None else self._edit(editor, done)
@@ -171,23 +172,25 @@ class _Run:
         counts: list[int] = self.canvas.open_BT[rows.index_R][:, block.columns].sum(-1).tolist()
         return counts
 
-    def _propose(
-        self, work: _Work, block: Block, index: int, hidden_RTD: Tensor, first: int
-    ) -> tuple[Candidates, Tensor, Tensor]:
-        """Return the positions of the pass, their proposed tokens and scores."""
+    def _candidates(self, work: _Work, block: Block, index: int) -> Candidates | None:
+        """Return the positions that the pass predicts; None in the idle pass of a parity switch."""
         if self._only_first(block, index):
-            found = first_position(work.rows, block)
-        elif self.overwrite or self.spec.edit_threshold is not None:
-            found = all_positions(self.canvas, work.rows, block, prompt_too=self.overwrite)
-        else:
-            found = masked_positions(self.canvas, work.rows, block, work.masks)
-        uniform_RM = self._uniform(self.noise.values, work.rows, block, found) if self.sampler.draws else None
-        tokens_RM, score_RM = propose(self.sampler, self.denoiser, found, hidden_RTD, first, uniform_RM)
+            return first_position(work.rows, block)
+        if self.overwrite or self.spec.edit_threshold is not None:
+            return all_positions(self.canvas, work.rows, block, prompt_too=self.overwrite)
+        return masked_positions(self.canvas, work.rows, block, work.masks) if any(work.masks) else None
+
+    def _propose(
+        self, rows: Rows, block: Block, index: int, found: Candidates, hidden: Hidden
+    ) -> tuple[Tensor, Tensor]:
+        """Return proposed tokens and scores of the candidates."""
+        uniform_RM = self._uniform(self.noise.values, rows, block, found) if self.sampler.draws else None
+        tokens_RM, score_RM = propose(self.sampler, found, hidden, uniform_RM)
         if self.spec.eos_gamma is not None:
             start, end = self.spec.eos_gamma
             gamma = start + (end - start) * self.budget.progress(block, index)
             score_RM = torch.where(tokens_RM == self.sampler.eos_id, score_RM * gamma, score_RM)
-        return found, tokens_RM, score_RM
+        return tokens_RM, score_RM
 
     def _only_first(self, block: Block, index: int) -> bool:
         """Return whether the pass commits the block's first position alone (Dream in blocks).

@@ -29,6 +29,17 @@ class Pass:
     attend: Attend
     cache: KVCache | None
     columns: Columns
+    wanted_BM: Tensor | None = None
+    """Input columns whose output is wanted; None for all. Set for the last layer only."""
+    query_rotary: Rotary | None = None
+    """Tables of the wanted columns."""
+
+    def pick(self, states_BTX: Tensor) -> Tensor:
+        """Return the states of the wanted columns, [B, M, ...]."""
+        if self.wanted_BM is None:
+            return states_BTX
+        wanted_BM = self.wanted_BM.to(states_BTX.device)
+        return states_BTX[torch.arange(len(wanted_BM), device=wanted_BM.device)[:, None], wanted_BM]
 
 
 class Block(Branch):
@@ -80,30 +91,32 @@ class Block(Branch):
             self._place_gated(*_expert_paths(names.shared), switches.shared_ffn)
 
     def forward(self, hidden_BTD: Tensor, call: Pass) -> Tensor:
-        """Return the layer's output, [B, T, D]."""
+        """Return the layer's output, [B, T, D]; of the wanted columns only where the call names some."""
         names = self.config.names
-        hidden_BTD = hidden_BTD + self._attention(self.at(names.norm1)(hidden_BTD), call)
+        hidden_BTD = call.pick(hidden_BTD) + self._attention(self.at(names.norm1)(hidden_BTD), call)
         return hidden_BTD + self._feed_forward(self.at(names.norm2)(hidden_BTD))
 
     def _attention(self, hidden_BTD: Tensor, call: Pass) -> Tensor:
-        query_BTHd, key_BTKVd, value_BTKVd = self._project(hidden_BTD)
+        query_BTHd, key_BTKVd, value_BTKVd = self._project(hidden_BTD, call)
         rotary = call.rotary.to(hidden_BTD.device)
-        query_BTHd, key_BTKVd = rotary(query_BTHd), rotary(key_BTKVd)
+        query_rotary = rotary if call.query_rotary is None else call.query_rotary.to(hidden_BTD.device)
+        query_BTHd, key_BTKVd = query_rotary(query_BTHd), rotary(key_BTKVd)
         if call.cache is not None:
             key_BTKVd, value_BTKVd = call.cache.write(self.index, key_BTKVd, value_BTKVd, call.columns)
         out_BTHd = call.attend(query_BTHd, key_BTKVd, value_BTKVd)
         result: Tensor = self.at(self.config.names.out)(out_BTHd.flatten(2))
         return result
 
-    def _project(self, hidden_BTD: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+    def _project(self, hidden_BTD: Tensor, call: Pass) -> tuple[Tensor, Tensor, Tensor]:
         config, names = self.config, self.config.names
         heads = (config.heads, config.kv_heads, config.kv_heads)
         if config.fused_qkv:
-            parts = self.at(names.qkv or names.q)(hidden_BTD).split(
-                [count * config.head_dim for count in heads], dim=-1
-            )
+            sizes = [count * config.head_dim for count in heads]
+            query, key, value = self.at(names.qkv or names.q)(hidden_BTD).split(sizes, dim=-1)
+            parts = [call.pick(query), key, value]
         else:
-            parts = [self.at(path)(hidden_BTD) for path in (names.q, names.k, names.v)]
+            inputs = (call.pick(hidden_BTD), hidden_BTD, hidden_BTD)
+            parts = [self.at(path)(states) for path, states in zip((names.q, names.k, names.v), inputs, strict=True)]
         query, key, value = (
             part.unflatten(-1, (count, config.head_dim)) for part, count in zip(parts, heads, strict=True)
         )

@@ -8,6 +8,8 @@ Legend: B rows, T input columns, S key columns, D width, V vocabulary, X any lea
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import torch
 from torch import Tensor, nn
 from torch.nn import functional
@@ -82,8 +84,9 @@ class DiffusionNetwork(Branch):
         mask: Mask = None,
         cache: KVCache | None = None,
         columns: Columns | None = None,
+        wanted_BM: Tensor | None = None,
     ) -> Tensor:
-        """Return the hidden states after the final norm, [B, T, D].
+        """Return the hidden states after the final norm, [B, T, D], or [B, M, D] of the wanted columns.
 
         Args:
             ids_BT: Token ids.
@@ -93,6 +96,7 @@ class DiffusionNetwork(Branch):
                 attend), or a float tensor of that shape added to the scores (SDPA only).
             cache: Keys and values of the whole canvas; the pass overwrites ``columns`` and attends to all S columns.
             columns: Canvas columns of the tokens, a slice or an index tensor [B, T]; 0 .. T-1 when None.
+            wanted_BM: Which of the T columns to return; the last layer's queries and feed-forward run on these only.
 
         Raises:
             UsageError: Columns that do not match the tokens, a position beyond a learned position table, or a mask
@@ -117,7 +121,25 @@ class DiffusionNetwork(Branch):
             cache=cache,
             columns=columns if columns is not None else slice(0, width),
         )
-        return self._run(self._embed(ids_BT, positions_BT), shared)
+        last = shared if wanted_BM is None else self._last_pass(shared, call, positions_BT, wanted_BM.to(ids_BT.device))
+        return self._run(self._embed(ids_BT, positions_BT), shared, last)
+
+    def _last_pass(self, shared: Pass, call: Call, positions_BT: Tensor, wanted_BM: Tensor) -> Pass:
+        """Return what the last layer needs when its output is wanted at some columns only."""
+        mask = call.mask
+        if isinstance(mask, Tensor) and mask.shape[-2] > 1:
+            index = wanted_BM[:, None, :, None].expand(-1, -1, -1, mask.shape[-1])
+            mask = mask.expand(call.rows, -1, -1, -1).gather(-2, index)
+        position_BM = positions_BT.expand(call.rows, -1).gather(-1, wanted_BM)
+        column_BM = call.column_BT.expand(call.rows, -1).gather(-1, wanted_BM)
+        # Queries are no longer the keys' columns, as in a cached pass.
+        picked = replace(call, mask=mask, column_BT=column_BM, cached=True)
+        return replace(
+            shared,
+            attend=plan_attention(self.attn_backend, picked),
+            wanted_BM=wanted_BM,
+            query_rotary=Rotary.at(position_BM, self.config.rotary_dim, self.config.rope_theta, self.dtype),
+        )
 
     def _own_mask(self, length: int, device: torch.device) -> AttentionMask | None:
         if self.config.block_length is None:
@@ -139,14 +161,15 @@ class DiffusionNetwork(Branch):
         position_BTD: Tensor = self.at(self.config.names.positions or "positions")(positions_BT)
         return hidden_BTD + position_BTD
 
-    def _run(self, hidden_BTD: Tensor, shared: Pass) -> Tensor:
+    def _run(self, hidden_BTD: Tensor, shared: Pass, last: Pass) -> Tensor:
         recompute = self.gradient_checkpointing and torch.is_grad_enabled() and shared.cache is None
         for index, layer in enumerate(self.layers):
             hidden_BTD = self._onto(index, hidden_BTD)
+            call = last if index == self.config.layers - 1 else shared
             if recompute:
-                hidden_BTD = checkpoint(layer, hidden_BTD, shared, use_reentrant=False)
+                hidden_BTD = checkpoint(layer, hidden_BTD, call, use_reentrant=False)
             else:
-                hidden_BTD = layer(hidden_BTD, shared)
+                hidden_BTD = layer(hidden_BTD, call)
         normed_BTD: Tensor = self.at(self.config.names.final_norm)(self._onto(-1, hidden_BTD))
         return normed_BTD
 

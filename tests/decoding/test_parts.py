@@ -15,6 +15,7 @@ from dare_eval.decoding.rows import Noise, Rows, row_seed
 from dare_eval.decoding.sampler import ValueSampler, draw, keep_top_k, keep_top_p
 from dare_eval.decoding.schedule import Budget, plan_blocks, share
 from dare_eval.errors import UsageError
+from dare_eval.networks import AttentionMask
 from dare_eval.spec import DecodeSpec
 from tests.decoding.conftest import prompts, tiny
 from tests.decoding.toy import ToyNetwork, constant, uniform
@@ -293,9 +294,35 @@ def test_shifted_network_in_blocks_is_exact_with_the_block_cache():
 
 
 def test_denoiser_predicts_a_column_from_the_one_before_it_when_shifted():
-    network = ToyNetwork(constant({}, 4), 4, 3, shift=True)
+    def logits(ids_BT, positions_BT):
+        return positions_BT[..., None].float()
+
+    network = ToyNetwork(logits, 4, 3, shift=True)
     spec = DecodeSpec.build("llada", **LLADA)
     canvas = lay_out([[1, 2]], spec, network.config, network.device)
-    hidden = torch.arange(6.0).view(1, 6, 1)
-    found, free = Denoiser(network, canvas, spec).gather(hidden, 0, torch.tensor([[0, 2, 5]]))
-    assert found.flatten().tolist() == [0.0, 1.0, 4.0] and free is None
+    denoiser = Denoiser(network, canvas, spec)
+    rows = Rows.of([0], network.device)
+    hidden = denoiser.run(rows, slice(0, 6), predict_RM=torch.tensor([[0, 2, 5]]))
+    assert hidden.seen_RMD.flatten().tolist() == [0.0, 1.0, 4.0] and hidden.free_RMD is None
+    assert denoiser.run(rows, slice(2, 6), predict_RM=torch.tensor([[4]])).seen_RMD.item() == 3.0
+
+
+@pytest.mark.parametrize("family", ["llada", "dream", "sdar", "sdar_moe", "llada2", "llada_moe"])
+@pytest.mark.parametrize("kind", ["own", "padding", "blocks", "dense", "cached"])
+def test_last_layer_on_wanted_columns_equals_the_whole_pass(family, kind):
+    network = tiny(family)
+    ids_BT = torch.tensor(prompts((12, 12)))
+    keep_BT = torch.arange(12) >= torch.tensor([[0], [5]])
+    arguments = {
+        "own": {},
+        "padding": {"mask": AttentionMask(keep_BS=keep_BT), "positions_BT": (keep_BT.cumsum(-1) - 1).clamp_min(0)},
+        "blocks": {"mask": AttentionMask.block_causal(12, 4, keep_BS=keep_BT)},
+        "dense": {"mask": torch.ones(12, 12).tril().bool()[None, None]},
+        "cached": {"mask": AttentionMask(), "columns": slice(2, 14)},
+    }[kind]
+    wanted_BM = torch.tensor([[11, 3, 6], [7, 11, 10]])
+    whole, picked = (
+        network.body(ids_BT, **arguments, **({"cache": network.new_cache(2, 16)} if kind == "cached" else {}), **more)
+        for more in ({}, {"wanted_BM": wanted_BM})
+    )
+    assert torch.allclose(picked, whole[torch.arange(2)[:, None], wanted_BM], atol=1e-5)

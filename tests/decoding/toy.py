@@ -23,11 +23,14 @@ class ToyNetwork:
             vocab_size=vocab_size, mask_id=mask_id, learned_positions=None, **{**ids, **rest, **config}
         )
 
-    def body(self, ids_BT, *, positions_BT=None, mask=None, cache=None, columns=None) -> Tensor:
+    def body(self, ids_BT, *, positions_BT=None, mask=None, cache=None, columns=None, wanted_BM=None) -> Tensor:
         self.calls.append(tuple(ids_BT.shape))
         if positions_BT is None:
             positions_BT = torch.arange(ids_BT.shape[1]).expand_as(ids_BT)
-        return self.logits(ids_BT, positions_BT)
+        logits_BTV = self.logits(ids_BT, positions_BT.expand_as(ids_BT))
+        if wanted_BM is None:
+            return logits_BTV
+        return logits_BTV[torch.arange(len(wanted_BM))[:, None], wanted_BM]
 
     def head(self, hidden_XD) -> Tensor:
         return hidden_XD.float().clone()

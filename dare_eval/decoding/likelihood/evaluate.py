@@ -109,6 +109,5 @@ def _chunked(
         if free_ND is not None:
             free_NV = network.head(free_ND[part])
             logits_NV = free_NV + (cfg_scale + 1) * (logits_NV - free_NV)
-        chosen_N = logits_NV.gather(-1, target_N[part, None])[:, 0]
-        pieces.append((chosen_N - logits_NV.logsumexp(-1)).double().cpu())
+        pieces.append(logits_NV.log_softmax(-1).gather(-1, target_N[part, None])[:, 0].double().cpu())
     return torch.cat(pieces)
