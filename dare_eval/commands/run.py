@@ -21,6 +21,7 @@ def run(
     bench: Annotated[list[str] | None, typer.Option(help="Their benchmarks, as in gsm8k,math500.")] = None,
     suite: Annotated[list[str] | None, typer.Option(help="Named batteries of benchmarks, as in d1.")] = None,
     path: Annotated[str | None, typer.Option(help="Checkpoint in the place of the model's own.")] = None,
+    engine: Annotated[str | None, typer.Option(help="What decodes; default native, in this process.")] = None,
     change: Annotated[
         list[str] | None, typer.Option("--set", help="Decode setting that replaces the preset's, as in cache=dual.")
     ] = None,
@@ -50,7 +51,7 @@ def run(
     from dare_eval.commands.run_models import Names, chosen_config
     from dare_eval.runtime.preflight import check_config
 
-    names = Names(model or (), bench or (), suite or (), change or (), path)
+    names = Names(model or (), bench or (), suite or (), change or (), path, engine)
     config = chosen_config(config, names, work_dir)
     cfg = load_config(config)
     folder = prepare(cfg, work_dir=work_dir, fresh=fresh, limit=limit, scorer=scorer, workers=workers)

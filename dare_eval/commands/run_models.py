@@ -20,6 +20,8 @@ class Names(NamedTuple):
     """``key=value`` decode settings (``likelihood.key=value`` for likelihood tasks)."""
     path: str | None = None
     """Checkpoint in the place of the model's own."""
+    engine: str | None = None
+    """What decodes; None for the native loop."""
 
 
 def chosen_config(config: Path | None, names: Names, work_dir: Path | None) -> Path:
@@ -54,7 +56,7 @@ def _written(names: Names, work_dir: Path | None) -> Path:
     changes = _changes(names.changes) | ({"path": names.path} if names.path else {})
     what = (suites or chosen) if len(chosen) > 3 else chosen
     folder = work_dir or Path("runs") / re.sub(r"[^\w.+-]+", "_", "_".join([*models, *what]))[:120]
-    text = str(RunText(models, chosen, str(folder), changes=changes))
+    text = str(RunText(models, chosen, str(folder), changes=changes, engine=names.engine or "native"))
     target = folder / "config.py"
     folder.mkdir(parents=True, exist_ok=True)
     target.write_text(text, encoding="utf-8")

@@ -59,10 +59,13 @@ class RunText:
     configs: str = PACKAGED
     about: str = ""
     changes: Mapping[str, Any] = field(default_factory=dict)
+    engine: str = "native"
 
     def __str__(self) -> str:
-        """Return the text; raises ``UsageError`` for an unknown model."""
+        """Return the text; raises ``UsageError`` for an unknown model or engine."""
+        wrapper = engine_wrapper(self.engine)
         lines = [f'"""{self.about or self._about()}"""', "", "from mmengine.config import read_base", ""]
+        lines += [f"from {wrapper.partition(':')[0]} import {wrapper.partition(':')[2]}", ""] if wrapper else []
         lines += ["with read_base():", f"    from {self._place('eval._base.runtime')} import *"]
         lines += [line for name in self.benchmarks for line in self._import(name)]
         places = [self._place("models." + entry(name)["config"]) for name in self.models]
@@ -70,6 +73,9 @@ class RunText:
         lines += [f"    from {place} import models{f' as m{i}' if several else ''}" for i, place in enumerate(places)]
         lines += ["", *([f"models = [{', '.join(f'*m{i}' for i in range(len(places)))}]"] if several else [])]
         for number in range(len(places)):
+            if wrapper:
+                lines += [f'models[{number}]["type"] = {wrapper.partition(":")[2]}']
+                lines += [f'models[{number}]["abbr"] += "-{self.engine}"']
             lines += [f"models[{number}]{_keys(key)} = {value!r}" for key, value in self.changes.items()]
         return "\n".join([*lines, *self._datasets(), f'work_dir = "{self.work_dir}"', ""])
 
@@ -105,6 +111,13 @@ class RunText:
         if self.configs == PACKAGED:
             return f"{PACKAGED}.{module}"
         return f".{module.removeprefix('eval.')}" if module.startswith("eval.") else f"..{module}"
+
+
+def engine_wrapper(engine: str) -> str:
+    """Return the wrapper (``module:class``) of an engine, empty for the native one; ``UsageError`` if unknown."""
+    if engine not in catalog()["engines"]:
+        raise unknown("engine", engine, catalog()["engines"])
+    return str(catalog()["engines"][engine])
 
 
 def stock_text(family: str, benchmark: str) -> str:

@@ -88,6 +88,17 @@ def test_several_models_and_changes():
     compile(text, "config", "exec")
 
 
+def test_an_engine_takes_the_place_of_the_wrapper(monkeypatch):
+    monkeypatch.setitem(catalog()["engines"], "recorded", "dare_eval.models.replay:ReplayModel")
+    text = str(RunText(["sdar-8b-chat"], ["gsm8k"], "runs/x", engine="recorded"))
+    assert "from dare_eval.models.replay import ReplayModel" in text
+    assert 'models[0]["type"] = ReplayModel' in text
+    assert 'models[0]["abbr"] += "-recorded"' in text
+    compile(text, "config", "exec")
+    with pytest.raises(UsageError, match="recorded"):
+        str(RunText(["sdar-8b-chat"], ["gsm8k"], "runs/x", engine="recorder"))
+
+
 def test_likelihood_presets_have_their_own_rows():
     arc = presets.find_likelihood("llada-8b-base", "arc_c")
     assert arc.decoding == {"mc_num": 128, "strata": 8, "cfg_scale": 0.5}
