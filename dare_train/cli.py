@@ -8,6 +8,7 @@ from __future__ import annotations
 import typer
 
 from dare_eval.panels import run_guarded
+from dare_train.commands.preference import preference
 from dare_train.commands.sft import sft
 
 app = typer.Typer(
@@ -18,11 +19,7 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 app.command()(sft)
-
-
-@app.callback()
-def _verbs() -> None:
-    """Keep verbs as sub-commands even while there is one."""
+app.command()(preference)
 
 
 def main() -> None:

@@ -28,6 +28,15 @@ class Section(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid", strict=False, validate_default=True)
 
 
+class LoraSettings(Section):
+    """Low-rank adapters beside frozen weights."""
+
+    rank: Positive = setting(32, "rank of the adapter matrices", unit="dimensions")
+    alpha: float = setting(16.0, "scale of the adapter; its change is multiplied by alpha / rank", unit="factor", gt=0)
+    dropout: float = setting(0.0, "share of adapter inputs dropped in training", unit="probability", ge=0, lt=1)
+    targets: Literal["all-linear"] | tuple[str, ...] = setting("all-linear", "leaf names of the adapted projections")
+
+
 class ModelSettings(Section):
     """Where the network comes from: a checkpoint to continue, or an architecture to start from noise."""
 
@@ -37,6 +46,8 @@ class ModelSettings(Section):
     )
     tokenizer: str | None = setting(None, "'puzzles' (built in), a folder or a hub id; default: the one of the base")
     dtype: Literal["float32", "bfloat16", "float64"] = setting("float32", "type of the parameters")
+    lora: LoraSettings | None = setting(None, "train adapters instead of the weights")
+    quantize: Literal["4bit"] | None = setting(None, "load the frozen weights in 4 bits (extra 'quant'); needs lora")
 
     @model_validator(mode="after")
     def _one_origin(self) -> ModelSettings:
@@ -44,6 +55,10 @@ class ModelSettings(Section):
             raise ValueError("set exactly one of model.base and model.architecture")
         if self.architecture is not None and self.tokenizer is None:
             raise ValueError("model.architecture needs model.tokenizer")
+        if self.quantize and not self.lora:
+            raise ValueError("model.quantize needs model.lora: 4-bit weights are not trained")
+        if self.lora and self.base is None:
+            raise ValueError("model.lora needs model.base: an adapter changes a checkpoint")
         return self
 
 
@@ -61,6 +76,25 @@ class DataSettings(Section):
     )
     on_bad_row: Literal["refuse", "skip"] = setting("refuse", "a row that cannot be used stops the run, or is counted")
     shuffle: bool = setting(True, "draw a new order in each epoch from the seed")
+
+
+class PairSettings(DataSettings):
+    """Which pairs of answers are trained on; the prompt is the same for both."""
+
+    chosen_field: str = setting("chosen", "column with the preferred answer: text, or messages that end with it")
+    rejected_field: str = setting("rejected", "column with the other answer: text, or messages that end with it")
+
+
+class PreferenceSettings(Section):
+    """The pair loss and how the likelihood bound of an answer is estimated."""
+
+    beta: float = setting(0.2, "how hard a preference pulls away from the reference", unit="1/nat", gt=0)
+    times: Positive | None = setting(None, "masking rates per answer (n_t), stratified", unit="rates")
+    masks_per_time: Positive | None = setting(None, "masks per rate (n_yt)", unit="masks")
+    shared_draws: bool | None = setting(None, "policy and reference see the same masks")
+    elbo_norm: Literal["none", "length"] = setting("none", "divide the bound by the answer length, or do not")
+    rows_per_forward: Positive = setting(16, "noised rows in memory at once", unit="rows")
+    heldout_times: Positive = setting(8, "masking rates per answer when held-out pairs are judged", unit="rates")
 
 
 class ObjectiveSettings(Section):
@@ -98,6 +132,7 @@ class TrainSettings(Section):
     max_steps: Positive = setting(..., "optimizer steps; training stops there by itself", unit="steps")
     batch_size: Positive = setting(64, "rows per optimizer step over all processes", unit="rows")
     micro_batch_size: Positive | None = setting(None, "rows per forward; null takes the whole share", unit="rows")
+    eval_every: Count = setting(0, "distance of two held-out evaluations; 0: before and after training", unit="steps")
     log_every: Positive = setting(10, "distance of two lines in metrics.jsonl", unit="steps")
     save_every: Count = setting(0, "distance of two checkpoints; 0 keeps the last one only", unit="steps")
     keep_checkpoints: Positive = setting(2, "checkpoints kept for resuming", unit="checkpoints")
@@ -129,3 +164,15 @@ class SftConfig(RunConfig):
     """``dare-train sft``: supervised fine-tuning by masked or block diffusion."""
 
     objective: ObjectiveSettings = ObjectiveSettings()
+
+
+class PreferenceConfig(RunConfig):
+    """``dare-train preference``: pairs of answers, the better one made more likely (DPO, VRPO)."""
+
+    algo: Literal["dpo", "vrpo"] = setting("vrpo", "name of the algorithm; sets what is not set under preference")
+    data: PairSettings
+    preference: PreferenceSettings = PreferenceSettings()
+
+
+VERBS: dict[str, type[RunConfig]] = {"sft": SftConfig, "preference": PreferenceConfig}
+"""Verbs of the command line and their settings."""

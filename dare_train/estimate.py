@@ -9,18 +9,18 @@ here; a network of width 64 takes two to three times as long, because little of 
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from rich.console import Console
 from rich.table import Table
 
-from dare_train.data.render import Example
 from dare_train.setup import torch_dtype
+from dare_train.token_loss import CHUNK_LOGITS
 
 if TYPE_CHECKING:
-    from dare_train.run import Builder, Prepared
+    from dare_train.algorithms.build import Method
+    from dare_train.run import Prepared
 
 GIB = 2**30
 
@@ -42,7 +42,7 @@ class Estimate:
     total_s: float
 
 
-def estimate(prepared: Prepared, method: Any) -> Estimate:
+def estimate(prepared: Prepared) -> Estimate:
     """Return the estimate of a prepared run."""
     import torch
 
@@ -54,11 +54,11 @@ def estimate(prepared: Prepared, method: Any) -> Estimate:
     parameters = sum(p.numel() for p in built.parameters())
     active = parameters - _idle_expert_parameters(network)
     copies = 2 if network.block_length else 1
-    tokens = _mean_tokens(prepared.rows.train) * copies
+    tokens = prepared.rows.row_tokens * copies
     rows = -(-config.train.batch_size // prepared.world.size)
     micro = config.train.micro_batch_size or rows
     size = torch.empty((), dtype=torch_dtype(config.model.dtype)).element_size()
-    answer = sum(example.answer_length for example in prepared.rows.train) / len(prepared.rows.train)
+    logits = min(micro * prepared.rows.answer_tokens * network.vocab_size, CHUNK_LOGITS)
     speed = flops_per_s(prepared.device, config.model.dtype, shape=(int(micro * tokens), network.width, network.ffn))
     step_s = rows * _row_flops(network, active, tokens) / speed
     return Estimate(
@@ -66,16 +66,16 @@ def estimate(prepared: Prepared, method: Any) -> Estimate:
         active_parameters=active,
         row_tokens=tokens,
         states_gib=4 * size * parameters / GIB,
-        activations_gib=micro * (_kept_values(network, tokens) * size + answer * network.vocab_size * 8) / GIB,
+        activations_gib=(micro * _kept_values(network, tokens) * size + 8 * logits) / GIB,
         step_s=step_s,
         total_s=step_s * config.train.max_steps,
     )
 
 
-def show_estimate(prepared: Prepared, build: Builder, console: Console) -> None:
+def show_estimate(prepared: Prepared, method: Method, console: Console) -> None:
     """Print the estimate and what was checked."""
-    method = build(prepared)
-    found = estimate(prepared, method)
+    algorithm = method.build(prepared)
+    found = estimate(prepared)
     table = Table(title="Checked; nothing was trained", title_justify="left", show_header=False)
     for name, value in (
         (
@@ -83,7 +83,7 @@ def show_estimate(prepared: Prepared, build: Builder, console: Console) -> None:
             f"{prepared.plan.config.family}, {found.parameters:,} parameters ({found.active_parameters:,} active)",
         ),
         ("rows", f"{len(prepared.rows.train):,} of {found.row_tokens:.0f} tokens on average"),
-        ("objective", ", ".join(f"{key} {value}" for key, value in method.describe().items() if value is not None)),
+        ("method", ", ".join(f"{key} {value}" for key, value in algorithm.describe().items() if value is not None)),
         ("memory", f"{found.states_gib:.2f} GiB states + {found.activations_gib:.2f} GiB activations per process"),
         ("time", f"{found.step_s:.2g} s per step, {found.total_s:.3g} s for {prepared.config.train.max_steps} steps"),
     ):
@@ -107,10 +107,6 @@ def flops_per_s(device: str, dtype: str, *, shape: tuple[int, int, int], seconds
         (left @ right).sum().item()
         count += 1
     return 2.0 * tokens * width * ffn * count / (time.perf_counter() - began_s)
-
-
-def _mean_tokens(examples: Sequence[Example]) -> float:
-    return sum(len(example.ids) for example in examples) / len(examples)
 
 
 def _idle_expert_parameters(network: Any) -> int:

@@ -13,16 +13,18 @@ from typing import Any
 
 from dare_eval.errors import SetupError
 from dare_eval.records.atomic import write_atomic
+from dare_train.config import ModelSettings
 
 
-def export_model(network: Any, tokenizer: Any, folder: Path) -> Path:
-    """Write ``network`` and ``tokenizer`` to ``folder`` and return it; raises ``SetupError`` when the disk refuses."""
-    from dare_eval.networks import save_network
+def export_model(network: Any, tokenizer: Any, folder: Path, settings: ModelSettings) -> Path:
+    """Write ``network`` (its adapter alone when it has one) and ``tokenizer`` to ``folder`` and return it.
 
+    Raises ``SetupError`` when the disk refuses.
+    """
     draft = folder.with_name(f".{folder.name}.tmp")
     shutil.rmtree(draft, ignore_errors=True)
     try:
-        save_network(network, draft)
+        _save_weights(network, draft, settings)
         tokenizer.save_pretrained(str(draft))
         _portable(draft / "tokenizer_config.json")
         shutil.rmtree(folder, ignore_errors=True)
@@ -36,6 +38,18 @@ def export_model(network: Any, tokenizer: Any, folder: Path) -> Path:
             remedy="free disk space and run the same command: training is not repeated",
         ) from error
     return folder
+
+
+def _save_weights(network: Any, folder: Path, settings: ModelSettings) -> None:
+    if settings.lora:
+        from dare_train.adapters import save_adapter
+
+        base = str(settings.base)
+        save_adapter(network, folder, settings.lora, str(Path(base).resolve()) if Path(base).is_dir() else base)
+        return
+    from dare_eval.networks import save_network
+
+    save_network(network, folder)
 
 
 def _portable(path: Path) -> None:

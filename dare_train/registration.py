@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from dare_train.run import Prepared
 
 
-def start_manifest(folder: Path, prepared: Prepared, algorithm: str, method: Any) -> None:
+def start_manifest(folder: Path, prepared: Prepared, name: str, algorithm: Any) -> None:
     """Write the manifest of a run that begins; a continued run keeps the time it first started."""
     config = prepared.config
     settings = json.loads(config.model_dump_json())
@@ -32,8 +32,8 @@ def start_manifest(folder: Path, prepared: Prepared, algorithm: str, method: Any
         family=prepared.plan.config.family,
         parent=config.model.base,
         parent_hash=weight_hash(prepared.plan.folder) if prepared.plan.folder else None,
-        algorithm=algorithm,
-        config={**settings, "resolved_objective": method.describe()},
+        algorithm=name,
+        config={**settings, "resolved_method": algorithm.describe()},
     )
     manifest = RunManifest(
         run_id=f"{folder.parent.name}/{folder.name}",

@@ -8,9 +8,8 @@ from __future__ import annotations
 
 import contextlib
 import os
-from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from rich.console import Console
 
@@ -19,7 +18,10 @@ from dare_train.config import RunConfig
 from dare_train.engine.world import World
 from dare_train.folder import RunFolder, open_folder, write_config
 from dare_train.registration import finish_manifest, start_manifest
-from dare_train.setup import ModelPlan, TrainingRows, build_model, choose_device, plan_model, read_examples
+from dare_train.setup import ModelPlan, TrainingRows, build_model, choose_device, plan_model
+
+if TYPE_CHECKING:
+    from dare_train.algorithms.build import Method
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,32 +35,28 @@ class Prepared:
     world: World
 
 
-Builder = Callable[[Prepared], Any]
-"""Makes the algorithm of a prepared run."""
-
-
-def prepare(config: RunConfig) -> Prepared:
+def prepare(config: RunConfig, method: Method) -> Prepared:
     """Check everything that can be checked before weights are read; raises the error of what is wrong."""
     from dare_train.engine.world import join_world
 
     device = choose_device(config.train.device, int(os.environ.get("LOCAL_RANK", "0")))
     plan = plan_model(config.model)
-    rows = read_examples(plan, config.data)
+    rows = method.read(plan, config.data)
     return Prepared(config, plan, rows, device, join_world(device))
 
 
-def run(config: RunConfig, algorithm: str, build: Builder, console: Console, *, fresh: bool = False) -> RunFolder:
+def run(config: RunConfig, method: Method, console: Console, *, fresh: bool = False) -> RunFolder:
     """Train ``config`` to its end and return its folder; a finished run is reported and not repeated."""
     folder = open_folder(config, fresh=fresh)
     if folder.finished:
         console.print(f"already trained: {folder.model} (--fresh trains again)")
         return folder
-    prepared = prepare(config)
-    train_prepared(prepared, folder, algorithm, build(prepared), console)
+    prepared = prepare(config, method)
+    train_prepared(prepared, folder, method.name(config), method.build(prepared), console)
     return open_folder(config)
 
 
-def train_prepared(prepared: Prepared, folder: RunFolder, algorithm: str, method: Any, console: Console) -> None:
+def train_prepared(prepared: Prepared, folder: RunFolder, name: str, algorithm: Any, console: Console) -> None:
     """Build or resume the network, train it, export it and write its manifest."""
     import torch
 
@@ -71,13 +69,14 @@ def train_prepared(prepared: Prepared, folder: RunFolder, algorithm: str, method
     if config.train.threads:
         torch.set_num_threads(config.train.threads)
     network = build_model(prepared.plan, config.model, config.seed, prepared.device).train()
-    state = TrainState(network, build_optimizer(network, config.optim), method, world)
+    algorithm.begin(network)
+    state = TrainState(network, build_optimizer(network, config.optim), algorithm, world)
     if folder.checkpoint:
         state.restore(load_checkpoint(folder.checkpoint, network, state.optimizer, world))
         console.print(f"continuing after step {state.step}")
     if world.leads:
         write_config(folder, config)
-        start_manifest(folder.path, prepared, algorithm, method)
+        start_manifest(folder.path, prepared, name, algorithm)
     try:
         train(state, config, folder.path, console)
     except BaseException as error:
@@ -88,7 +87,7 @@ def train_prepared(prepared: Prepared, folder: RunFolder, algorithm: str, method
             raise _unwritable(folder, error) from error
         raise
     if world.leads:
-        export_model(network.eval(), prepared.plan.tokenizer, folder.model)
+        export_model(network.eval(), prepared.plan.tokenizer, folder.model, config.model)
         finish_manifest(folder.path, state, status="finished", model=folder.model)
 
 

@@ -6,17 +6,20 @@ token ids of its tokenizer written into the config it was given.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from dare_eval.errors import DataError, SetupError
-from dare_train.config import DataSettings, ModelSettings
+from dare_train.config import DataSettings, ModelSettings, PairSettings
+from dare_train.data.pairs import Pair, read_pairs
 from dare_train.data.render import Example, Renderer
 from dare_train.data.rows import SkippedRows, read_rows
-from dare_train.data.spec import parse_sources, separate
+from dare_train.data.spec import Selection, parse_sources, separate
 from dare_train.draws import derive, seeded
+
+T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,7 +95,12 @@ def build_model(plan: ModelPlan, settings: ModelSettings, seed: int, device: str
     from dare_eval.networks import build_network, load_network
 
     if plan.folder is not None:
-        return load_network(str(plan.folder), dtype=settings.dtype, device=device)
+        network = load_network(str(plan.folder), dtype=settings.dtype, device=device, quantize=settings.quantize)
+        if settings.lora:
+            from dare_train.adapters import add_lora
+
+            add_lora(network, settings.lora, seeded(derive(seed, "adapters")))
+        return network
     network = build_network(dict(plan.config.raw), generator=seeded(derive(seed, "initialisation")))
     return network.to(device=device, dtype=torch_dtype(settings.dtype))
 
@@ -117,38 +125,70 @@ def choose_device(name: str, local_rank: int = 0) -> str:
     return f"cuda:{local_rank}"
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class TrainingRows:
     """Tokenised rows and what the manifest says about them."""
 
-    train: list[Example]
+    train: Sequence[Any]
+    """``Example`` or ``Pair``."""
+    heldout: Sequence[Any]
     record: Mapping[str, Any]
     """Sources, counts, skipped rows, content hash."""
+    row_tokens: float
+    """Mean tokens of a training row."""
+    answer_tokens: float
+    """Mean tokens of it that carry loss."""
 
 
 def read_examples(plan: ModelPlan, settings: DataSettings) -> TrainingRows:
-    """Return the training rows as tokens; raises ``DataError`` for bad rows and for an empty set."""
-    selections, held = separate(parse_sources(settings.train))
+    """Return rows of prompt and answer as tokens; raises ``DataError`` for bad rows and for an empty set."""
+    train, held = separate(parse_sources(settings.train))
     skipped = SkippedRows()
-    examples: list[Example] = []
-    counts: dict[str, int] = {}
-    for selection in selections:
-        rows = read_rows(selection, settings, skipped)
-        found = list(Renderer(plan.tokenizer, settings, plan.end_ids).rows(rows, skipped))
-        counts[str(selection)] = len(found)
-        examples += found
-    if not examples:
+    renderer = Renderer(plan.tokenizer, settings, plan.end_ids)
+
+    def read(selections: list[Selection]) -> dict[str, list[Example]]:
+        return {str(item): list(renderer.rows(read_rows(item, settings, skipped), skipped)) for item in selections}
+
+    return _collect(read(train), read(held), skipped, lambda example: [example])
+
+
+def read_pair_set(plan: ModelPlan, settings: DataSettings) -> TrainingRows:
+    """Return preference pairs as tokens; raises ``DataError`` for bad rows and for an empty set."""
+    assert isinstance(settings, PairSettings)
+    train, held = separate(parse_sources(settings.train))
+    skipped = SkippedRows()
+    renderer = Renderer(plan.tokenizer, settings, plan.end_ids)
+
+    def read(selections: list[Selection]) -> dict[str, list[Pair]]:
+        return {str(item): read_pairs([item], renderer, settings, skipped) for item in selections}
+
+    return _collect(read(train), read(held), skipped, lambda pair: [pair.chosen, pair.rejected])
+
+
+def _collect(
+    train: dict[str, list[T]], held: dict[str, list[T]], skipped: SkippedRows, parts: Callable[[T], list[Example]]
+) -> TrainingRows:
+    rows = [row for found in train.values() for row in found]
+    if not rows:
         raise DataError(
-            "the training set is empty", seen=f"{settings.train}: {skipped.reasons}", allowed="at least one row"
+            "the training set is empty", seen=f"{list(train)}: {skipped.reasons}", allowed="at least one row"
         )
+    examples = [example for row in rows for example in parts(row)]
+    answers = sum(example.answer_length for example in examples)
     record = {
-        "sources": counts,
-        "held_out": [str(item) for item in held],
+        "sources": {name: len(found) for name, found in train.items()},
+        "held_out": {name: len(found) for name, found in held.items()},
         "skipped": skipped.reasons,
         "content_hash": content_hash(examples),
-        "answer_tokens": sum(example.answer_length for example in examples),
+        "answer_tokens": answers,
     }
-    return TrainingRows(examples, record)
+    return TrainingRows(
+        train=rows,
+        heldout=[row for found in held.values() for row in found],
+        record=record,
+        row_tokens=sum(len(example.ids) for example in examples) / len(rows),
+        answer_tokens=answers / len(rows),
+    )
 
 
 def content_hash(examples: list[Example]) -> str:

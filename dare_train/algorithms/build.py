@@ -1,12 +1,29 @@
-"""Makes the algorithm of a prepared run from its settings."""
+"""The methods of the command line: which settings, rows and algorithm belong to a verb."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any
 
-from dare_train.config import SftConfig
+from dare_eval.errors import UsageError
+from dare_train.config import DataSettings, PreferenceConfig, RunConfig, SftConfig
 from dare_train.presets import resolve_objective
 from dare_train.run import Prepared
+from dare_train.setup import ModelPlan, TrainingRows, read_examples, read_pair_set
+
+
+@dataclass(frozen=True, slots=True)
+class Method:
+    """One way to train: its settings, how its rows are read, and how its algorithm is made."""
+
+    settings: type[RunConfig]
+    read: Callable[[ModelPlan, DataSettings], TrainingRows]
+    build: Callable[[Prepared], Any]
+
+    def name(self, config: RunConfig) -> str:
+        """Return the name that goes into the manifest."""
+        return str(getattr(config, "algo", "sft"))
 
 
 def build_sft(prepared: Prepared) -> Any:
@@ -15,12 +32,11 @@ def build_sft(prepared: Prepared) -> Any:
 
     config, network = prepared.config, prepared.plan.config
     assert isinstance(config, SftConfig)
-    share = -(-config.train.batch_size // prepared.world.size)
     plan = SftPlan(
         objective=resolve_objective(config.objective, network.family, network.block_length),
         seed=config.seed,
         batch_size=config.train.batch_size,
-        micro_batch_size=config.train.micro_batch_size or share,
+        micro_batch_size=_micro(prepared),
         shuffle=config.data.shuffle,
         mask_id=network.mask_id,
         pad_id=network.pad_id,
@@ -30,4 +46,51 @@ def build_sft(prepared: Prepared) -> Any:
         max_length=config.data.max_length,
         device=prepared.device,
     )
-    return Sft(prepared.rows.train, plan, prepared.world)
+    return Sft(prepared.rows.train, plan, prepared.world, prepared.rows.heldout)
+
+
+def build_preference(prepared: Prepared) -> Any:
+    """Return the pair loss; refuses block-causal networks, for which the published estimate is not defined."""
+    from dare_train.algorithms.preference import DEFAULTS, Preference, PreferencePlan
+
+    config, network = prepared.config, prepared.plan.config
+    assert isinstance(config, PreferenceConfig)
+    if network.block_length is not None:
+        raise UsageError(
+            "preference training estimates likelihoods of networks that attend in both directions",
+            seen=f"family {network.family}, blocks of {network.block_length}",
+            allowed="llada, llada_moe, dream",
+        )
+    if config.model.lora and config.model.lora.dropout:
+        raise UsageError(
+            "the pair loss is computed by replaying forwards, which dropout would change",
+            seen=f"model.lora.dropout = {config.model.lora.dropout}",
+            allowed="0",
+        )
+    chosen = {**DEFAULTS[config.algo], **config.preference.model_dump(exclude_none=True)}
+    by_length = chosen.pop("elbo_norm") == "length"
+    plan = PreferencePlan(
+        algo=config.algo,
+        by_length=by_length,
+        seed=config.seed,
+        batch_size=config.train.batch_size,
+        micro_batch_size=_micro(prepared),
+        shuffle=config.data.shuffle,
+        mask_id=network.mask_id,
+        pad_id=network.pad_id,
+        shift=network.shift,
+        device=prepared.device,
+        **chosen,
+    )
+    return Preference(prepared.rows.train, prepared.rows.heldout, plan, prepared.world)
+
+
+def _micro(prepared: Prepared) -> int:
+    train = prepared.config.train
+    return train.micro_batch_size or -(-train.batch_size // prepared.world.size)
+
+
+METHODS = {
+    "sft": Method(SftConfig, read_examples, build_sft),
+    "preference": Method(PreferenceConfig, read_pair_set, build_preference),
+}

@@ -13,14 +13,19 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from dare_train.algorithms.common import slices
 from dare_train.config import ObjectiveSettings
 from dare_train.corruption import Corruption, block_rates, mask_at_rates, sequence_rates
 from dare_train.data.batches import Batch, RowOrder, collate
 from dare_train.data.render import Example
 from dare_train.draws import RowDraws, derive
 from dare_train.engine.world import World
+from dare_train.estimators import row_sums
 from dare_train.objectives import denominator, token_weights, weighted_nll
 from dare_train.scorer import block_token_logps, token_logps
+
+HELDOUT_SAMPLES = 4
+"""Noised copies of each held-out row; always the same ones, so that two evaluations differ by the weights only."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -58,22 +63,22 @@ class SftPart:
         return {name: getattr(self, name) for name in self.__dataclass_fields__}
 
 
-def slices(rows: int, size: int) -> list[slice]:
-    """Return consecutive slices of at most ``size`` that cover ``rows``."""
-    return [slice(start, start + size) for start in range(0, rows, size)]
-
-
 class Sft:
     """Hands out noised batches and adds the gradient of the weighted negative log-likelihood."""
 
-    def __init__(self, examples: Sequence[Example], plan: SftPlan, world: World) -> None:
-        self.examples, self.plan, self.world = examples, plan, world
+    def __init__(
+        self, examples: Sequence[Example], plan: SftPlan, world: World, heldout: Sequence[Example] = ()
+    ) -> None:
+        self.examples, self.heldout, self.plan, self.world = examples, heldout, plan, world
         self.order = RowOrder(len(examples), plan.seed, shuffle=plan.shuffle)
+
+    def begin(self, network: Any) -> None:
+        """Need nothing of the network as it is before training."""
 
     def work(self, step: int) -> list[SftPart]:
         """Return this process's micro-batches of optimizer step ``step``."""
         batch = self.batch(step)
-        noised = self.corrupt(batch)
+        noised = self.corrupt(batch, "noise")
         objective = self.plan.objective
         weight_BT = token_weights(
             noised,
@@ -111,10 +116,10 @@ class Sft:
         length = None if plan.eos_padding == "none" else longest
         return collate(rows, [key for key, _ in share], pad_id=plan.pad_id, eos_id=eos_id, length=length)
 
-    def corrupt(self, batch: Batch) -> Corruption:
-        """Return the noised rows; the noise of a row depends on the seed and its place in the run only."""
+    def corrupt(self, batch: Batch, purpose: str) -> Corruption:
+        """Return the noised rows; the noise of a row depends on the seed, the purpose and the row's place only."""
         objective = self.plan.objective
-        draws = RowDraws([derive(self.plan.seed, "noise", key) for key in batch.keys])
+        draws = RowDraws([derive(self.plan.seed, purpose, key) for key in batch.keys])
         low, high = float(objective.time_low or 0.0), float(objective.time_high or 1.0)
         if objective.time_per == "block":
             block = int(objective.block_length or 1)
@@ -129,12 +134,7 @@ class Sft:
 
     def backward(self, network: nn.Module, part: SftPart) -> Mapping[str, float]:
         """Add the gradient of one micro-batch; returns its share of the loss and what it cost."""
-        block = self.plan.objective.block_length
-        args = (network, part.noisy_BT, part.ids_BT, part.masked_BT, part.valid_BT)
-        if block is None:
-            logp_X = token_logps(*args, shift=self.plan.shift)
-        else:
-            logp_X = block_token_logps(*args, block_length=block)
+        logp_X = self._logps(network, part.noisy_BT, part.ids_BT, part.masked_BT, part.valid_BT)
         loss = weighted_nll(logp_X, part.weight_BT[part.masked_BT], part.denominator)
         # Gradients are averaged over processes, the loss is a sum over them.
         torch.autograd.backward(loss * self.world.size)
@@ -143,10 +143,34 @@ class Sft:
             "loss": float(loss.detach()),
             "rows": rows,
             "forwards": rows,
-            "tokens": float(part.valid_BT.sum()) * (1 if block is None else 2),
+            "tokens": float(part.valid_BT.sum()) * (1 if self.plan.objective.block_length is None else 2),
             "masked": float(part.masked_BT.sum()),
             "nll": float(-logp_X.detach().sum()),
         }
+
+    @torch.no_grad()
+    def evaluate(self, network: Any) -> dict[str, list[float]]:
+        """Return the likelihood bound of each held-out row of this process, in nats per answer token."""
+        plan, found = self.plan, []
+        share = self.world.share(range(len(self.heldout)))
+        for rows in slices(len(share), plan.micro_batch_size):
+            chosen = share[rows]
+            batch = collate([self.heldout[index] for index in chosen], chosen, pad_id=plan.pad_id)
+            total_B = torch.zeros(len(chosen), dtype=torch.float64)
+            for sample in range(HELDOUT_SAMPLES):
+                noised = self.corrupt(batch, f"heldout {sample}")
+                weight_BT = token_weights(noised, batch.maskable_BT, weight="inverse_rate", normaliser="sequence")
+                tensors = (noised.noisy_BT, batch.ids_BT, noised.masked_BT, batch.valid_BT)
+                logp_X = self._logps(network, *(tensor.to(plan.device) for tensor in tensors)).cpu()
+                total_B -= row_sums(logp_X * weight_BT[noised.masked_BT], noised.masked_BT)
+            found += (total_B / HELDOUT_SAMPLES).tolist()
+        return {"nll": found} if self.heldout else {}
+
+    def _logps(self, network: Any, noisy_BT: Tensor, ids_BT: Tensor, masked_BT: Tensor, valid_BT: Tensor) -> Tensor:
+        block = self.plan.objective.block_length
+        if block is None:
+            return token_logps(network, noisy_BT, ids_BT, masked_BT, valid_BT, shift=self.plan.shift)
+        return block_token_logps(network, noisy_BT, ids_BT, masked_BT, valid_BT, block_length=block)
 
     def describe(self) -> dict[str, Any]:
         """Return the resolved objective for the manifest."""

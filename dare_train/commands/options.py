@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 
 Config = Annotated[Path | None, typer.Option("--config", help="YAML file with the settings.", show_default=False)]
+Algo = Annotated[str | None, typer.Option("--algo", help="Name of the algorithm; replaces algo.")]
 Overrides = Annotated[list[str] | None, typer.Option("--set", help="Override one setting, as a.b=value; repeatable.")]
 OutputDir = Annotated[str | None, typer.Option("--output-dir", help="Folder of the run; replaces output_dir.")]
 ShowConfig = Annotated[bool, typer.Option("--show-config", help="Print the resolved settings and stop.")]

@@ -28,7 +28,6 @@ def sft(
 ) -> None:
     """Fine-tune on prompts and answers by masked or block diffusion (LLaDA, Dream, SDAR, LLaDA2)."""
     from dare_train.commands.verb import Request, run_verb
-    from dare_train.config import SftConfig
 
     request = Request(
         verb="sft",
@@ -42,4 +41,4 @@ def sft(
         baseline=baseline,
         fresh=fresh,
     )
-    run_verb(request, SftConfig, "dare_train.algorithms.build:build_sft")
+    run_verb(request)

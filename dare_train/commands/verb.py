@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import importlib
 from dataclasses import dataclass
 from pathlib import Path
 
 from dare_eval.panels import output_console
-from dare_train.config import RunConfig
 from dare_train.settings import load_config, to_yaml
 
 
@@ -25,10 +23,12 @@ class Request:
     eval_config: str | None
     baseline: str | None
     fresh: bool
+    algo: str | None = None
 
     def all_overrides(self) -> list[str]:
         """Return ``--set`` values and the options that stand for one."""
         named = {
+            "algo": self.algo,
             "output_dir": self.output_dir,
             "evaluation.config": self.eval_config,
             "evaluation.baseline": self.baseline,
@@ -36,25 +36,27 @@ class Request:
         return [*self.overrides, *(f"{key}={value}" for key, value in named.items() if value is not None)]
 
 
-def run_verb(request: Request, kind: type[RunConfig], builder: str) -> None:
-    """Carry out ``request``; the algorithm is made by ``builder`` (``module:function``)."""
+def run_verb(request: Request) -> None:
+    """Carry out ``request``."""
+    from dare_train.config import VERBS
+
     console = output_console()
-    config = load_config(kind, request.config, request.all_overrides())
+    config = load_config(VERBS[request.verb], request.config, request.all_overrides())
     if request.show_config:
         console.out(to_yaml(config), end="", highlight=False)
         return
+    from dare_train.algorithms.build import METHODS
     from dare_train.follow_up import check_follow_up
     from dare_train.run import prepare, run
 
-    module, _, name = builder.partition(":")
-    build = getattr(importlib.import_module(module), name)
+    method = METHODS[request.verb]
     follow_up = check_follow_up(config) if request.then_eval else None
     if request.dry_run:
         from dare_train.estimate import show_estimate
 
-        show_estimate(prepare(config), build, console)
+        show_estimate(prepare(config, method), method, console)
         return
-    folder = run(config, request.verb, build, console, fresh=request.fresh)
+    folder = run(config, method, console, fresh=request.fresh)
     console.print(f"model: {folder.model}", soft_wrap=True)
     if follow_up is not None:
         from dare_train.then_eval import evaluate_and_compare

@@ -9,10 +9,11 @@ prompt styles: they belong to models that were trained on them.
 from __future__ import annotations
 
 import random
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from dare_eval.errors import unknown
 
+PUZZLES = ("sudoku", "countdown", "countdown_pairs", "list_ops")
 SUDOKU_ROWS = 20_000
 LIST_ROWS = 60_000
 LIST_LENGTHS = (4, 4)
@@ -28,9 +29,9 @@ def puzzle_rows(name: str, split: str, count: int | None) -> Iterator[dict[str, 
         return _countdown(split, count)
     if name == "list_ops":
         return _list_ops(split, count or LIST_ROWS)
-    raise unknown(
-        "puzzle", name, ("sudoku", "countdown", "list_ops"), remedy="data.train = puzzles/sudoku[train:20000]"
-    )
+    if name == "countdown_pairs":
+        return countdown_pairs(split, count)
+    raise unknown("puzzle", name, PUZZLES, remedy="data.train = puzzles/sudoku[train:20000]")
 
 
 def _sudoku(split: str, count: int) -> Iterator[dict[str, str]]:
@@ -64,3 +65,24 @@ def _list_ops(split: str, count: int) -> Iterator[dict[str, str]]:
         answer = list_ops.one_answer(task, rng)
         filled = [*answer, *[EOS] * (LIST_CANVAS - len(answer))]
         yield {"prompt": prompts.list_prompt(task, "tiny").text, "response": " ".join(filled)}
+
+
+def countdown_pairs(split: str, count: int | None) -> Iterator[dict[str, str]]:
+    """Yield pairs of a right answer and one with the same numbers whose value is another one."""
+    from dare_eval.puzzles import countdown, prompts
+
+    for number, item in enumerate(countdown.generate(split, count)):
+        rng = random.Random(f"countdown-pair:{split}:{number}")
+        wrong = _missing_target(item.numbers, item.target, rng)
+        prompt = prompts.countdown_prompt(item.numbers, item.target, "tiny").text
+        yield {"prompt": prompt, "chosen": item.solution, "rejected": wrong}
+
+
+def _missing_target(numbers: Sequence[int], target: int, rng: random.Random) -> str:
+    from dare_eval.scoring import score
+
+    while True:
+        a, b, c = rng.sample(list(numbers), 3)
+        answer = f"{a} {rng.choice('+-*')} {b} {rng.choice('+-*')} {c}"
+        if not score("countdown", answer, {"numbers": list(numbers), "target": target}).correct:
+            return answer

@@ -7,15 +7,16 @@ train on another prompt than evaluation sends, and is refused.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass
 from itertools import islice
-from typing import Any
+from typing import Any, TypeVar
 
 from dare_eval.errors import DataError
 from dare_train.config import DataSettings
 from dare_train.data.rows import Row, SkippedRows
 
+T = TypeVar("T")
 CHUNK_ROWS = 2048
 
 
@@ -51,7 +52,11 @@ class Renderer:
         return next(self.rows([row], SkippedRows()))
 
     def rows(self, rows: Iterable[Row], skipped: SkippedRows) -> Iterator[Example]:
-        """Yield rows as tokens.
+        """Yield the usable rows as tokens; see :meth:`aligned`."""
+        return (example for example in self.aligned(rows, skipped) if example is not None)
+
+    def aligned(self, rows: Iterable[Row], skipped: SkippedRows) -> Iterator[Example | None]:
+        """Yield each row as tokens, or None where it is skipped.
 
         The answer ends with the first of ``end_ids`` that the template writes after it (some templates go on with
         the next header), or without one when ``data.end_of_turn`` is off. A row that is too long, or that the
@@ -63,22 +68,26 @@ class Renderer:
         while chunk := list(islice(rows, CHUNK_ROWS)):
             yield from self._chunk(chunk, skipped)
 
-    def _chunk(self, chunk: Sequence[Row], skipped: SkippedRows) -> Iterator[Example]:
-        kept, texts = [], []
-        for row in chunk:
-            try:
-                texts.append(self._texts(row))
-                kept.append(row)
-            except DataError as error:
-                self._bad(row, error, skipped)
-        if not kept:
-            return
-        columns = [self._encode(column) for column in zip(*texts, strict=True)]
-        for row, prompt_ids, answer_ids, after_ids in zip(kept, *columns, strict=True):
-            try:
-                yield self._example(prompt_ids, answer_ids, after_ids)
-            except DataError as error:
-                self._bad(row, error, skipped)
+    def _chunk(self, chunk: Sequence[Row], skipped: SkippedRows) -> Iterator[Example | None]:
+        texts = [self._guarded(row, self._texts, (row,), skipped) for row in chunk]
+        columns = [self._encode(column) for column in zip(*(text or ("", "", "") for text in texts), strict=True)]
+        for row, text, *ids in zip(chunk, texts, *columns, strict=True):
+            yield None if text is None else self._guarded(row, self._example, tuple(ids), skipped)
+
+    def _guarded(self, row: Row, step: Callable[..., T], arguments: tuple[Any, ...], skipped: SkippedRows) -> T | None:
+        """Return what ``step`` makes of the row; a bad row is None and counted, or raises with its index."""
+        try:
+            return step(*arguments)
+        except DataError as error:
+            if self.settings.on_bad_row == "skip":
+                skipped.add(error.what)
+                return None
+            raise DataError(
+                f"row {row.index} cannot be trained on: {error.what}",
+                seen=error.seen,
+                allowed=error.allowed,
+                remedy="raise data.max_length, repair the row, or set data.on_bad_row = skip",
+            ) from None
 
     def _texts(self, row: Row) -> tuple[str, str, str]:
         """Return prompt, answer, and what the template writes after the answer."""
@@ -113,14 +122,3 @@ class Renderer:
         if not answer_ids:
             raise DataError("the answer has no tokens", allowed="at least one token")
         return Example(ids, len(prompt_ids))
-
-    def _bad(self, row: Row, error: DataError, skipped: SkippedRows) -> None:
-        if self.settings.on_bad_row == "skip":
-            skipped.add(error.what)
-            return
-        raise DataError(
-            f"row {row.index} cannot be trained on: {error.what}",
-            seen=error.seen,
-            allowed=error.allowed,
-            remedy="raise data.max_length, repair the row, or set data.on_bad_row = skip",
-        ) from None

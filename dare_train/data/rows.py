@@ -72,8 +72,8 @@ def to_row(record: Mapping[str, Any], settings: DataSettings, index: int) -> Row
         if turns[-1]["role"] != "assistant":
             raise DataError("the last message is not the assistant's", seen=turns[-1]["role"], allowed="assistant")
         return Row(tuple(turns[:-1]), turns[-1]["content"], index)
-    prompt = _text(record, settings.prompt_field)
-    return Row(({"role": "user", "content": prompt},), _text(record, settings.response_field), index)
+    prompt = field_text(record, settings.prompt_field)
+    return Row(({"role": "user", "content": prompt},), field_text(record, settings.response_field), index)
 
 
 def open_source(selection: Selection) -> Iterator[Mapping[str, Any]]:
@@ -138,7 +138,8 @@ def _get(record: Mapping[str, Any], key: str) -> Any:
     return record[key]
 
 
-def _text(record: Mapping[str, Any], key: str) -> str:
+def field_text(record: Mapping[str, Any], key: str) -> str:
+    """Return the text in field ``key``; raises ``DataError`` when it is missing, empty or not text."""
     value = _get(record, key)
     if not isinstance(value, str) or not value.strip():
         raise DataError(f"field '{key}' is empty or not text", seen=repr(value)[:80], allowed="text")

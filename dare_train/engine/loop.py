@@ -23,6 +23,7 @@ from torch import nn
 from dare_eval.errors import IncompleteError
 from dare_train.config import RunConfig
 from dare_train.engine.checkpoint import prune_checkpoints, save_checkpoint
+from dare_train.engine.heldout import judge
 from dare_train.engine.interrupts import Interrupts
 from dare_train.engine.metrics import MetricsFile, Window
 from dare_train.engine.optim import clip_gradients, learning_rate, set_learning_rate
@@ -33,12 +34,20 @@ from dare_train.engine.world import World
 class Algorithm(Protocol):
     """What a training method provides; it owns its data, its noise and its loss."""
 
+    def begin(self, network: Any) -> None:
+        """See the network before the first step, also of a run that is continued."""
+        ...
+
     def work(self, step: int) -> Sequence[Any]:
         """Return this process's parts of optimizer step ``step``; each has a ``dump()`` for failure reports."""
         ...
 
     def backward(self, network: nn.Module, part: Any) -> Mapping[str, float]:
         """Add the gradient of ``part`` and return sums: ``loss`` (already divided) and budget counters."""
+        ...
+
+    def evaluate(self, network: Any) -> Mapping[str, list[float]]:
+        """Return values of this process's held-out rows by name; nothing when no row is held out."""
         ...
 
     def describe(self) -> dict[str, Any]:
@@ -100,12 +109,16 @@ def train(state: TrainState, config: RunConfig, folder: Path, console: Console) 
     progress = TrainingProgress(console, start=state.step, total=settings.max_steps, shown=world.leads)
     window = Window()
     saved = -1
+    if state.step == 0:
+        judge(state, metrics, console)
     with progress, Interrupts() as interrupts:
         while state.step < settings.max_steps:
             numbers = train_step(state, config, folder)
             window.add(numbers)
             if state.step % settings.log_every == 0 or state.step == settings.max_steps:
                 _log(state, window, metrics)
+            if state.step == settings.max_steps or (settings.eval_every and state.step % settings.eval_every == 0):
+                judge(state, metrics, console)
             progress.update(state.step, {key: numbers[key] for key in ("loss", "lr", "tokens_per_s")})
             stop = bool(world.sums({"stop": float(interrupts.received is not None)})["stop"])
             if stop or (settings.save_every and state.step % settings.save_every == 0):

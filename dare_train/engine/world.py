@@ -45,6 +45,16 @@ class World:
         dist.all_reduce(total_K)
         return dict(zip(keys, total_K.tolist(), strict=True))
 
+    def gather(self, values: Mapping[str, list[float]]) -> dict[str, list[float]]:
+        """Return the lists of all processes joined, by rank; all must pass the same keys."""
+        if self.size == 1:
+            return dict(values)
+        import torch.distributed as dist
+
+        parts: list[Mapping[str, list[float]]] = [{} for _ in range(self.size)]
+        dist.all_gather_object(parts, dict(values))
+        return {key: [value for part in parts for value in part[key]] for key in values}
+
     def barrier(self) -> None:
         """Wait for all processes."""
         if self.size > 1:

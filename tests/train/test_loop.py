@@ -11,7 +11,7 @@ import torch
 from rich.console import Console
 
 from dare_eval.errors import IncompleteError
-from dare_train.algorithms.build import build_sft
+from dare_train.algorithms.build import METHODS, build_sft
 from dare_train.config import OptimSettings
 from dare_train.engine.loop import TrainState, train, train_step
 from dare_train.engine.metrics import MetricsFile, read_metrics
@@ -27,7 +27,7 @@ def quiet():
 
 
 def state_of(config):
-    prepared = prepare(config)
+    prepared = prepare(config, METHODS["sft"])
     network = build_model(prepared.plan, config.model, config.seed, "cpu").train()
     return TrainState(network, build_optimizer(network, config.optim), build_sft(prepared), World())
 
@@ -51,7 +51,7 @@ def test_splitting_a_batch_never_changes_the_gradient(config, tmp_path, preset, 
 
 
 def test_processes_share_the_global_batch(config):
-    prepared = prepare(config())
+    prepared = prepare(config(), METHODS["sft"])
     whole = build_sft(prepared).batch(2)
     shares = [build_sft(prepared) for _ in range(2)]
     found = []
@@ -59,9 +59,9 @@ def test_processes_share_the_global_batch(config):
         method.world = World(rank, 2)
         found.append(method.batch(2))
     assert sorted(found[0].keys + found[1].keys) == list(whole.keys)
-    noised = build_sft(prepared).corrupt(whole)
+    noised = build_sft(prepared).corrupt(whole, "noise")
     for share, method in zip(found, shares, strict=True):
-        part = method.corrupt(share)
+        part = method.corrupt(share, "noise")
         for row, key in enumerate(share.keys):
             place = whole.keys.index(key)
             width = share.ids_BT.shape[1]
@@ -89,7 +89,7 @@ def test_decay_spares_norms_and_biases(config):
 
 def test_a_run_stops_by_itself_saves_and_records_what_it_spent(config, tmp_path):
     """C165: three steps over rows that never end: three steps are run and saved."""
-    folder = run(config(train={"max_steps": 3}), "sft", build_sft, quiet())
+    folder = run(config(train={"max_steps": 3}), METHODS["sft"], quiet())
     assert folder.finished and folder.checkpoint.name == "step_00000003"
     lines = read_metrics(folder.path / "metrics.jsonl")
     assert [line["step"] for line in lines] == [1, 2, 3]
@@ -99,12 +99,12 @@ def test_a_run_stops_by_itself_saves_and_records_what_it_spent(config, tmp_path)
     assert manifest["budget"]["optimizer_steps"] == 3 and manifest["budget"]["prompts"] == 18
     entry = manifest["models"][0]
     assert entry["algorithm"] == "sft" and len(entry["weight_hash"]) == 64
-    assert entry["config"]["resolved_objective"]["preset"] == "llada"
+    assert entry["config"]["resolved_method"]["preset"] == "llada"
     assert len(manifest["data"]["content_hash"]) == 64
 
 
 def test_the_loss_falls(config):
-    folder = run(config(train={"max_steps": 60}), "sft", build_sft, quiet())
+    folder = run(config(train={"max_steps": 60}), METHODS["sft"], quiet())
     losses = [line["loss"] for line in read_metrics(folder.path / "metrics.jsonl")]
     assert sum(losses[-10:]) < 0.7 * sum(losses[:10])
 
@@ -145,12 +145,12 @@ def test_metrics_after_the_resumed_step_are_dropped_and_half_lines_forgiven(tmp_
 
 def test_training_leaves_the_global_random_state_alone(config):
     before = torch.get_rng_state()
-    run(config(), "sft", build_sft, quiet())
+    run(config(), METHODS["sft"], quiet())
     assert torch.equal(before, torch.get_rng_state())
 
 
 def test_evaluation_folder_has_the_original_keys_and_the_tokenizer(config):
-    folder = run(config(train={"max_steps": 1}), "sft", build_sft, quiet())
+    folder = run(config(train={"max_steps": 1}), METHODS["sft"], quiet())
     assert {"model.transformer.wte.weight", "model.transformer.wpe.weight"} <= weights_of(folder.path).keys()
     from dare_eval.networks import load_network
     from dare_train.setup import load_tokenizer

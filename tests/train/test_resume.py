@@ -13,7 +13,7 @@ import pytest
 import yaml
 
 from dare_eval.errors import DataError, IncompleteError, UsageError
-from dare_train.algorithms.build import build_sft
+from dare_train.algorithms.build import METHODS
 from dare_train.engine.checkpoint import checkpoints
 from dare_train.engine.metrics import read_metrics
 from dare_train.run import run
@@ -36,7 +36,7 @@ main()
 
 
 def straight(config, tmp_path, **changes):
-    return weights_of(run(config(output_dir=str(tmp_path / "straight"), **changes), "sft", build_sft, quiet()).path)
+    return weights_of(run(config(output_dir=str(tmp_path / "straight"), **changes), METHODS["sft"], quiet()).path)
 
 
 @pytest.mark.parametrize("stop", [1, 2, 3])
@@ -55,17 +55,17 @@ def test_stopped_and_resumed_equals_straight(config, tmp_path, monkeypatch, stop
 
     monkeypatch.setattr(loop, "train_step", interrupted)
     with pytest.raises(IncompleteError, match=f"SIGTERM after step {stop}"):
-        run(config(**changes), "sft", build_sft, quiet())
+        run(config(**changes), METHODS["sft"], quiet())
     monkeypatch.setattr(loop, "train_step", real)
-    folder = run(config(**changes), "sft", build_sft, quiet())
+    folder = run(config(**changes), METHODS["sft"], quiet())
     assert same_weights(weights_of(folder.path), straight(config, tmp_path, **changes))
     assert [line["step"] for line in read_metrics(folder.path / "metrics.jsonl")] == [1, 2, 3, 4]
 
 
 def test_same_seed_gives_the_same_weights_and_another_seed_others(config, tmp_path):
     first = straight(config, tmp_path)
-    again = run(config(output_dir=str(tmp_path / "again")), "sft", build_sft, quiet())
-    other = run(config(output_dir=str(tmp_path / "other"), seed=4), "sft", build_sft, quiet())
+    again = run(config(output_dir=str(tmp_path / "again")), METHODS["sft"], quiet())
+    other = run(config(output_dir=str(tmp_path / "other"), seed=4), METHODS["sft"], quiet())
     assert same_weights(first, weights_of(again.path))
     assert not same_weights(first, weights_of(other.path))
 
@@ -97,21 +97,21 @@ def test_kill_at_any_moment_then_the_same_command(settings, config, tmp_path):
 
 
 def test_a_finished_run_is_not_repeated_and_fresh_keeps_the_old_one(config):
-    folder = run(config(), "sft", build_sft, quiet())
+    folder = run(config(), METHODS["sft"], quiet())
     stamp = (folder.model / "model.safetensors").stat().st_mtime_ns
-    assert run(config(), "sft", build_sft, quiet()).finished
+    assert run(config(), METHODS["sft"], quiet()).finished
     assert (folder.model / "model.safetensors").stat().st_mtime_ns == stamp
-    fresh = run(config(), "sft", build_sft, quiet(), fresh=True)
+    fresh = run(config(), METHODS["sft"], quiet(), fresh=True)
     old = fresh.path.with_name("run.old-1")
     assert same_weights(weights_of(old), weights_of(fresh.path))
 
 
 def test_a_longer_run_continues_and_other_settings_are_refused(config):
-    run(config(), "sft", build_sft, quiet())
-    longer = run(config(train={"max_steps": 6}), "sft", build_sft, quiet())
+    run(config(), METHODS["sft"], quiet())
+    longer = run(config(train={"max_steps": 6}), METHODS["sft"], quiet())
     assert longer.checkpoint.name == "step_00000006"
     with pytest.raises(UsageError, match="other settings") as caught:
-        run(config(optim={"lr": 0.5}, seed=9), "sft", build_sft, quiet())
+        run(config(optim={"lr": 0.5}, seed=9), METHODS["sft"], quiet())
     assert "optim.lr" in str(caught.value) and "seed" in str(caught.value) and "--fresh" in str(caught.value)
 
 
@@ -119,7 +119,7 @@ def test_a_folder_that_is_no_run_is_refused(config, tmp_path):
     (tmp_path / "run").mkdir()
     (tmp_path / "run" / "thesis.txt").write_text("precious")
     with pytest.raises(UsageError, match="not a training run"):
-        run(config(), "sft", build_sft, quiet())
+        run(config(), METHODS["sft"], quiet())
 
 
 def test_a_full_disk_leaves_the_previous_checkpoint(settings, config, tmp_path):
@@ -138,14 +138,14 @@ def test_a_full_disk_leaves_the_previous_checkpoint(settings, config, tmp_path):
 
 
 def test_a_damaged_checkpoint_is_named(config):
-    folder = run(config(), "sft", build_sft, quiet())
+    folder = run(config(), METHODS["sft"], quiet())
     data = next(folder.checkpoint.glob("*.distcp"))
     data.write_bytes(data.read_bytes()[: data.stat().st_size // 2])
     with pytest.raises(DataError, match="cannot be read") as caught:
-        run(config(train={"max_steps": 6}), "sft", build_sft, quiet())
+        run(config(train={"max_steps": 6}), METHODS["sft"], quiet())
     assert str(folder.checkpoint) in str(caught.value)
 
 
 def test_only_the_newest_checkpoints_are_kept(config):
-    folder = run(config(train={"max_steps": 6, "save_every": 1, "keep_checkpoints": 2}), "sft", build_sft, quiet())
+    folder = run(config(train={"max_steps": 6, "save_every": 1, "keep_checkpoints": 2}), METHODS["sft"], quiet())
     assert [p.name for p in checkpoints(folder.path / "checkpoints")] == ["step_00000005", "step_00000006"]

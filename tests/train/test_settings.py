@@ -10,10 +10,10 @@ import yaml
 from pydantic import BaseModel, ValidationError
 
 from dare_eval.errors import UsageError
-from dare_train.config import SftConfig
+from dare_train.config import LoraSettings, PreferenceConfig, SftConfig
 from dare_train.settings import load_config, to_yaml, validate
 
-RECIPES = sorted(Path(__file__).parents[2].joinpath("configs/train").rglob("sft_*.yaml"))
+RECIPES = sorted(Path(__file__).parents[2].joinpath("configs/train").rglob("*.yaml"))
 
 
 def sections(kind: type[BaseModel]) -> list[type[BaseModel]]:
@@ -24,7 +24,9 @@ def sections(kind: type[BaseModel]) -> list[type[BaseModel]]:
     return found
 
 
-@pytest.mark.parametrize("kind", sections(SftConfig), ids=lambda kind: kind.__name__)
+@pytest.mark.parametrize(
+    "kind", [*sections(SftConfig), *sections(PreferenceConfig), LoraSettings], ids=lambda kind: kind.__name__
+)
 def test_every_setting_says_what_it_is_and_in_which_unit(kind):
     for name, field in kind.model_fields.items():
         if isinstance(field.annotation, type) and issubclass(field.annotation, BaseModel):
@@ -90,7 +92,7 @@ def test_overrides_win_and_the_resolved_file_gives_the_same_settings(settings, t
 
 @pytest.mark.parametrize("path", RECIPES, ids=lambda path: path.stem)
 def test_a_committed_recipe_is_valid_and_names_files_that_exist(path):
-    config = load_config(SftConfig, path)
+    config = load_config(PreferenceConfig if "algo:" in path.read_text() else SftConfig, path)
     assert json.loads(config.model_dump_json())
     if config.evaluation.config:
         assert Path(__file__).parents[2].joinpath(config.evaluation.config).is_file()

@@ -1,0 +1,217 @@
+"""Preference optimisation on pairs of answers: DPO with likelihood bounds, and VRPO's smaller variance.
+
+``loss = -log sigmoid(beta [(B(y_w) - B_ref(y_w)) - (B(y_l) - B_ref(y_l))])``, B the bound of ``estimators.elbo``, not
+divided by the length (VRPO, arXiv 2505.19223). VRPO spends its n noised rows on n rates with one mask each and
+shows policy and reference the same masks; ``dpo`` is the naive estimate it improves on. Published code divides the
+bound by the padded length, which makes beta 512 times smaller: ``elbo_norm = length`` is the named variant closest
+to it.
+
+Shape suffixes: P pairs, S = 2 P answers (better and worse alternate), R = S M noised rows, T positions.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from dare_train.algorithms.common import slices
+from dare_train.corruption import Corruption, count_noise
+from dare_train.data.batches import Batch, RowOrder, collate
+from dare_train.data.pairs import Pair
+from dare_train.draws import GeneratorDraws, derive, seeded
+from dare_train.engine.world import World
+from dare_train.estimators import elbo, preference_losses, preference_margin
+from dare_train.reference import Reference
+from dare_train.replay import replay_backward
+from dare_train.scorer import token_logps
+
+DEFAULTS = {
+    "dpo": {"times": 1, "masks_per_time": 4, "shared_draws": False},
+    "vrpo": {"times": 4, "masks_per_time": 1, "shared_draws": True},
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PreferencePlan:
+    """Everything that decides the batches and the loss, besides the pairs."""
+
+    algo: str
+    beta: float
+    times: int
+    masks_per_time: int
+    shared_draws: bool
+    by_length: bool
+    rows_per_forward: int
+    heldout_times: int
+    seed: int
+    batch_size: int
+    micro_batch_size: int
+    shuffle: bool
+    mask_id: int
+    pad_id: int
+    shift: bool
+    device: str = "cpu"
+
+    @property
+    def rows(self) -> int:
+        """Noised rows per answer."""
+        return self.times * self.masks_per_time
+
+
+@dataclass(frozen=True, slots=True)
+class NoisedAnswers:
+    """Some answers, each noised M times."""
+
+    ids_RT: Tensor
+    valid_RT: Tensor
+    noise: Corruption
+    rows: int
+    length_S: Tensor
+
+    def values(self, logp_X: Tensor, *, by_length: bool) -> Tensor:
+        """Return the bound of each answer, [S]."""
+        value_S = elbo(logp_X, self.noise.masked_BT, self.noise.rate_BT, self.rows)
+        return value_S / self.length_S if by_length else value_S
+
+    def score(self, network: Any, rows: slice, *, shift: bool) -> Tensor:
+        """Return the log-probabilities of the masked tokens of some rows, [X]."""
+        noisy_RT, masked_RT = self.noise.noisy_BT[rows], self.noise.masked_BT[rows]
+        return token_logps(network, noisy_RT, self.ids_RT[rows], masked_RT, self.valid_RT[rows], shift=shift)
+
+
+@dataclass(frozen=True, slots=True)
+class PreferencePart:
+    """One micro-batch of pairs and the number of pairs in the global batch."""
+
+    policy: NoisedAnswers
+    reference: NoisedAnswers
+    whole: float
+
+    def dump(self) -> dict[str, Any]:
+        """Return the tensors for a failure report."""
+        return {"ids_RT": self.policy.ids_RT, "noisy_RT": self.policy.noise.noisy_BT, "whole": self.whole}
+
+
+class Preference:
+    """Hands out noised pairs and adds the gradient of the pair loss, at the memory of one forward."""
+
+    def __init__(self, pairs: Sequence[Pair], heldout: Sequence[Pair], plan: PreferencePlan, world: World) -> None:
+        self.pairs, self.heldout, self.plan, self.world = pairs, heldout, plan, world
+        self.order = RowOrder(len(pairs), plan.seed, shuffle=plan.shuffle)
+        self._reference: Reference | None = None
+
+    def begin(self, network: Any) -> None:
+        """Keep the network as it is before training as the reference."""
+        self._reference = Reference(network)
+
+    def work(self, step: int) -> list[PreferencePart]:
+        """Return this process's micro-batches of optimizer step ``step``."""
+        size = self.plan.batch_size
+        positions = range(step * size, (step + 1) * size)
+        share = self.world.share([(position, self.order[position]) for position in positions])
+        return [
+            self._part([(key, self.pairs[index]) for key, index in share[rows]], float(size))
+            for rows in slices(len(share), self.plan.micro_batch_size)
+        ]
+
+    def backward(self, network: nn.Module, part: PreferencePart) -> Mapping[str, float]:
+        """Add the gradient of one micro-batch; returns its share of the loss and what it cost."""
+        assert self._reference is not None
+        plan = self.plan
+        reference_S = self._reference_values(network, part.reference)
+        pieces = slices(len(part.policy.ids_RT), plan.rows_per_forward)
+        chunks = [partial(part.policy.score, network, rows, shift=plan.shift) for rows in pieces]
+        margins: list[Tensor] = []
+
+        def objective(logp_X: Tensor) -> Tensor:
+            value_S = part.policy.values(logp_X, by_length=plan.by_length)
+            margin_P = preference_margin(value_S[::2], value_S[1::2], reference_S[::2], reference_S[1::2])
+            margins.append(margin_P.detach())
+            # Gradients are averaged over processes, the loss is a sum over them.
+            return self.world.size * preference_losses(margin_P, plan.beta).sum() / part.whole
+
+        loss = replay_backward(chunks, objective) / self.world.size
+        margin_P, rows = margins[0], float(len(part.policy.ids_RT))
+        return {
+            "loss": float(loss),
+            "rows": float(len(margin_P)),
+            "forwards": 3 * rows,
+            "tokens": 3 * float(part.policy.valid_RT.sum()),
+            "margin": float(margin_P.sum()) / part.whole,
+            "accuracy": float(right_share(margin_P).sum()) / part.whole,
+        }
+
+    def evaluate(self, network: Any) -> dict[str, list[float]]:
+        """Return, per held-out pair of this process, the margin, and whether margin and policy prefer the better."""
+        found: dict[str, list[float]] = {"margin": [], "margin_accuracy": [], "policy_accuracy": []}
+        share = self.world.share(list(enumerate(self.heldout)))
+        for rows in slices(len(share), self.plan.micro_batch_size):
+            keyed = share[rows]
+            answers = self._noised(keyed, "heldout", times=self.plan.heldout_times, masks=1)
+            value_S = self._plain_values(network, answers)
+            reference_S = self._reference_values(network, answers)
+            margin_P = preference_margin(value_S[::2], value_S[1::2], reference_S[::2], reference_S[1::2])
+            found["margin"] += margin_P.tolist()
+            found["margin_accuracy"] += right_share(margin_P).tolist()
+            found["policy_accuracy"] += right_share(value_S[::2] - value_S[1::2]).tolist()
+        return found if self.heldout else {}
+
+    def describe(self) -> dict[str, Any]:
+        """Return the resolved settings for the manifest."""
+        names = ("algo", "beta", "times", "masks_per_time", "shared_draws", "by_length")
+        return {name: getattr(self.plan, name) for name in names}
+
+    def state(self) -> dict[str, Any]:
+        """Return nothing: pairs and noise follow from the step."""
+        return {}
+
+    def restore(self, state: Mapping[str, Any]) -> None:
+        """Take up nothing."""
+
+    def _part(self, keyed: Sequence[tuple[int, Pair]], whole: float) -> PreferencePart:
+        policy = self._noised(keyed, "noise", times=self.plan.times, masks=self.plan.masks_per_time)
+        if self.plan.shared_draws:
+            return PreferencePart(policy, policy, whole)
+        other = self._noised(keyed, "reference noise", times=self.plan.times, masks=self.plan.masks_per_time)
+        return PreferencePart(policy, other, whole)
+
+    def _noised(self, keyed: Sequence[tuple[int, Pair]], purpose: str, *, times: int, masks: int) -> NoisedAnswers:
+        examples = [example for _, pair in keyed for example in (pair.chosen, pair.rejected)]
+        batch: Batch = collate(examples, range(len(examples)), pad_id=self.plan.pad_id)
+        parts = []
+        for row in range(len(examples)):
+            seed = derive(self.plan.seed, purpose, keyed[row // 2][0], row % 2)
+            draws = GeneratorDraws(seeded(seed))
+            ids_T, answer_T = batch.ids_BT[row], batch.maskable_BT[row]
+            parts.append(
+                count_noise(ids_T, answer_T, draws, mask_id=self.plan.mask_id, rows=times, masks_per_count=masks)
+            )
+        noise, rows, device = Corruption.join(parts), times * masks, self.plan.device
+        return NoisedAnswers(
+            ids_RT=batch.ids_BT.repeat_interleave(rows, 0).to(device),
+            valid_RT=batch.valid_BT.repeat_interleave(rows, 0).to(device),
+            noise=Corruption(noise.noisy_BT.to(device), noise.masked_BT.to(device), noise.rate_BT.to(device)),
+            rows=rows,
+            length_S=batch.maskable_BT.sum(1).to(device),
+        )
+
+    @torch.no_grad()
+    def _plain_values(self, network: Any, answers: NoisedAnswers) -> Tensor:
+        pieces = slices(len(answers.ids_RT), self.plan.rows_per_forward)
+        logp_X = torch.cat([answers.score(network, rows, shift=self.plan.shift) for rows in pieces])
+        return answers.values(logp_X, by_length=self.plan.by_length)
+
+    def _reference_values(self, network: Any, answers: NoisedAnswers) -> Tensor:
+        assert self._reference is not None
+        with self._reference.of(network) as reference:
+            return self._plain_values(reference, answers)
+
+
+def right_share(difference_P: Tensor) -> Tensor:
+    """Return 1 where the better answer is ahead, 0 where it is behind, 0.5 where they are level."""
+    return (difference_P > 0).float() + 0.5 * (difference_P == 0).float()
