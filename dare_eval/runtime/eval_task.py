@@ -49,7 +49,13 @@ class _Items:
     references: list[Any]
 
     @property
+    def predictions(self) -> list[Any]:
+        """Predictions as upstream's evaluators expect them: texts, labels, or one list of texts per conversation."""
+        return [entry["prediction"] for entry in self.entries]
+
+    @property
     def responses(self) -> list[str]:
+        """Predictions as texts."""
         return [str(entry["prediction"]) for entry in self.entries]
 
 
@@ -156,7 +162,7 @@ class DareEvalTask(OpenICLEvalTask):
         """
         if benchmark.whole is not None and len(items.kept) != benchmark.whole:
             return Upstream("n/a (subset)"), {}, []
-        extracted = self._process_predictions(list(items.responses))
+        extracted = self._process_predictions(items.predictions)
         try:
             result: dict[str, Any] = self._evaluate_predictions(extracted, items.test, items.entries)
         except ImportError as error:

@@ -23,6 +23,7 @@ from dare_eval.datasets.templates import with_template
 from dare_eval.errors import DareError, UsageError
 from dare_eval.inferencers.item_store import move_aside
 from dare_eval.panels import show_error
+from dare_eval.records.runs import TIMESTAMP
 from dare_eval.runtime.chunks import Chunk, buckets, cut, missing
 from dare_eval.runtime.data_paths import share_data_root
 from dare_eval.runtime.devices import visible_devices
@@ -50,6 +51,7 @@ class _Partitioner(BasePartitioner):
         """Return the tasks; ends the process with a panel and the error's exit code when the config is refused."""
         share_data_root()
         try:
+            _check_folder(Path(cfg["work_dir"]))
             _import_runtime(cfg)
             tasks: list[Any] = super().__call__(_worded(_within_limit(cfg)))
         except DareError as error:
@@ -159,6 +161,18 @@ class EvalPartitioner(_Partitioner):
                 task = {"models": [model_cfg], "datasets": [[dataset_cfg]], "work_dir": work_dir, **add_cfg}
                 tasks.append(Config(task))
         return tasks
+
+
+def _check_folder(work_dir: Path) -> None:
+    """Refuse to go on in a folder that is no run: ``-r`` takes the last name in the work folder, whatever it is."""
+    if not TIMESTAMP.fullmatch(work_dir.name):
+        runs = sorted(path.name for path in work_dir.parent.glob("*") if TIMESTAMP.fullmatch(path.name))
+        raise UsageError(
+            "the folder to reuse is no run",
+            seen=work_dir,
+            allowed="a time as in 20260131_093000" + (f", such as {runs[-1]}" if runs else ""),
+            remedy=f"-r {runs[-1]}" if runs else "run without -r",
+        )
 
 
 def _import_runtime(cfg: Any) -> None:

@@ -46,6 +46,14 @@ class SumModel(BaseModel):
         return len(prompt)
 
 
+class UnplannableModel(SumModel):
+    """A wrapper whose description of itself raises what no one expects."""
+
+    @classmethod
+    def facts(cls, settings):
+        raise KeyError("layers")
+
+
 class SumEvaluator(BaseEvaluator):
     """Exact match with one detail per item."""
 

@@ -58,6 +58,26 @@ def test_missing_class_is_named_with_its_real_cause(workplace):
     assert done.row(model="fine")["value"] == 100
 
 
+def test_missing_class_of_a_data_set_is_no_missing_file(workplace):
+    gone = dataset("gone").replace("type=SumDataset", "type='tests.runtime.fakes.SumDatasets'")
+    done = workplace.run(workplace.config(config([FINE], [gone, dataset()])))
+    assert done.code == 3
+    assert panels(done) == 1
+    assert "did you mean 'tests.runtime.fakes.SumDataset'" in done.err
+    assert "COMPASS_DATA_CACHE" not in done.err
+    assert done.row(dataset="add")["value"] == 100
+
+
+def test_planning_that_raises_costs_its_pair_only(workplace):
+    odd = model("odd").replace("type=SumModel", "type='tests.runtime.fakes.UnplannableModel'")
+    done = workplace.run(workplace.config(config([odd, FINE], [dataset()])))
+    assert done.code == 3
+    assert panels(done) == 1
+    for part in ("odd on add", "planning raised KeyError: 'layers'", "remedy"):
+        assert part in done.err, done.err
+    assert done.row(model="fine")["value"] == 100
+
+
 def test_missing_data_is_named_with_the_place_it_was_looked_for(workplace):
     extra = "with read_base():\n    from opencompass.configs.datasets.gsm8k.gsm8k_gen_1d7fe4 import gsm8k_datasets"
     text = config([FINE], [dataset(), "*gsm8k_datasets"], extra)

@@ -169,3 +169,13 @@ def test_every_gpu_gets_a_worker_that_sees_only_it(workplace):
     seen = (workplace.place / "decoded.log.devices").read_text().split()
     assert set(seen) == {"GPU-a", "GPU-b", "GPU-c"}
     assert len(list((done.run / "predictions" / "sums").glob("add_*.json"))) == 3
+
+
+def test_a_model_over_several_gpus_runs_in_an_interpreter_of_its_own(workplace):
+    workplace.env["CUDA_VISIBLE_DEVICES"] = "GPU-a,GPU-b"
+    wants = model("sums").replace("batch_size=4", "batch_size=4, run_cfg=dict(num_gpus=2)")
+    done = workplace.run(workplace.config(config([wants], [dataset()])))
+    assert done.code == 0, done.text
+    assert done.row()["value"] == 100
+    assert set((workplace.place / "decoded.log.devices").read_text().split()) == {"GPU-a,GPU-b"}
+    assert not list((workplace.place / "tmp").iterdir())

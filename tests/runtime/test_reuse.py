@@ -154,3 +154,13 @@ def test_stages_one_by_one(workplace):
     assert done.row()["value"] == 100
     assert workplace.run(place(workplace), "-m", "viz", "-r").row()["value"] == 100
     assert len(workplace.decoded()) == 12
+
+
+def test_a_stray_folder_is_not_taken_for_the_latest_run(workplace):
+    first = workplace.run(place(workplace))
+    (workplace.place / "runs" / "zzz_notes").mkdir()
+    done = workplace.run(place(workplace), "-r")
+    assert done.code == 2
+    assert "zzz_notes" in done.err
+    assert f"-r {first.run.name}" in done.err
+    assert len(workplace.decoded()) == 12
