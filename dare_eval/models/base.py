@@ -103,6 +103,8 @@ class DiffusionModel(LikelihoodModel, BaseModel):
         from dare_eval.decoding.canvas import is_block_causal
         from dare_eval.networks import read_config, resolve_model_path
 
+        if not isinstance(decoding or {}, Mapping):
+            raise UsageError("decoding is no dict of settings", seen=decoding, allowed="dict(gen_length=..., ...)")
         settings = dict(decoding or {})
         whole = "preset" not in settings and not _is_empty(settings)
         if whole:
@@ -130,6 +132,8 @@ class DiffusionModel(LikelihoodModel, BaseModel):
         """
         known = inspect.signature(cls.__init__).parameters
         cls.check_names({name: value for name, value in settings.items() if name not in known})
+        if not settings.get("path"):
+            raise UsageError(f"{cls.__name__} needs a path", allowed="a packaged name, a folder or a hub id")
         likelihood, decoding = settings.get("likelihood"), settings.get("decoding") or {}
         if likelihood is None and _is_empty(decoding):
             raise UsageError(

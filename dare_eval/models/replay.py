@@ -12,7 +12,9 @@ decoded, so token counts and speed are unknown; ``nfe`` is the recorded number o
 from __future__ import annotations
 
 import gzip
+import inspect
 import json
+import zlib
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -20,7 +22,7 @@ from typing import Any
 from opencompass.models.base import BaseModel
 from opencompass.models.base_api import APITemplateParser
 
-from dare_eval.errors import DataError
+from dare_eval.errors import DataError, unknown
 from dare_eval.inferencers.rows import Row
 from dare_eval.models.texts import HUMAN_BOT_ROUND, GenText, last_question
 from dare_eval.records.provenance import file_sha256
@@ -62,6 +64,10 @@ class ReplayModel(BaseModel):
     @classmethod
     def facts(cls, settings: Mapping[str, Any]) -> ModelFacts:
         """Check that the recordings are there and hold the generation length asked for."""
+        known_names = [name for name in inspect.signature(cls.__init__).parameters if name != "self"]
+        for name in settings:
+            if name not in known_names:
+                raise unknown(f"setting of {cls.__name__}", name, known_names)
         place = Path(expand(str(settings.get("path", ""))))
         first = _recordings(place, settings.get("gen_length"))[0]
         known: dict[str, Any] = {key: first[key] for key in ("gen_length", "steps", "block_length") if key in first}
@@ -103,35 +109,47 @@ def read_jsonl(path: Path) -> list[dict[str, Any]]:
     rows = []
     try:
         raw = gzip.decompress(path.read_bytes()) if path.suffix == ".gz" else path.read_bytes()
-    except (OSError, EOFError) as error:
+        lines = raw.decode("utf-8-sig").split("\n")  # not splitlines: a JSON text may hold a line separator
+    except (OSError, EOFError, zlib.error, UnicodeDecodeError) as error:
         raise DataError(
             "recordings cannot be read", seen=f"{path}: {error}", remedy="check the path in the config"
         ) from error
-    for number, line in enumerate(raw.decode("utf-8").splitlines(), start=1):
+    for number, line in enumerate(lines, start=1):
         if line.strip():
             try:
-                rows.append(json.loads(line))
-            except ValueError as error:
-                raise DataError("a line is not JSON", seen=f"{path}:{number}: {error}") from error
+                row = json.loads(line)
+            except (ValueError, RecursionError) as error:
+                raise DataError(
+                    "a line is not JSON",
+                    seen=f"{path}:{number}: {error}",
+                    remedy="remove the line, or copy the file again",
+                ) from error
+            if not isinstance(row, dict):
+                raise DataError(
+                    "a line is no JSON object", seen=f"{path}:{number}", allowed="lines with item and output"
+                )
+            rows.append(row)
     return rows
 
 
 def _recordings(path: Path, gen_length: int | None) -> list[dict[str, Any]]:
     rows = read_jsonl(path)
-    lengths = sorted({row["gen_length"] for row in rows if "gen_length" in row})
+    lengths = sorted({row["gen_length"] for row in rows if "gen_length" in row}, key=str)
     if gen_length is not None and lengths:
         rows = [row for row in rows if row.get("gen_length") == gen_length]
     elif len(lengths) > 1:
         rows = []
-    unusable = next((row for row in rows if not _item(row) or "output" not in row), None)
+    unusable = next((row for row in rows if not _item(row) or not isinstance(row.get("output"), str)), None)
     if not rows or unusable is not None:
         raise DataError(
-            f"no recordings with gen_length {gen_length}"
-            if not rows
-            else "a recording lacks its item id or its output",
+            "a recording lacks its item id or its output"
+            if unusable
+            else f"no recordings with gen_length {gen_length}"
+            if lengths
+            else "the recordings file is empty",
             seen=f"{path}: {sorted(unusable) if unusable else f'lengths {lengths}'}",
             allowed="gen_length = one of " + ", ".join(map(str, lengths)) if lengths else "lines with item and output",
-            remedy="set gen_length in the model config",
+            remedy="set gen_length in the model config" if lengths else "check the file that path names",
         )
     return rows
 

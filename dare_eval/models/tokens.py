@@ -91,9 +91,11 @@ def load_tokenizer(place: Path, config: Any) -> Any:
     try:
         logging.set_verbosity_error()  # it warns of model types it does not know; the networks here are our own
         tokenizer = AutoTokenizer.from_pretrained(str(place))
-    except (OSError, ValueError) as error:
+    except Exception as error:  # a damaged file raises whatever the reader met first
         raise DataError(
-            "the tokenizer cannot be read", seen=f"{place}: {error}", remedy="copy its files again"
+            "the tokenizer cannot be read",
+            seen=f"{place}: {type(error).__name__}: {error}",
+            remedy="copy its files again",
         ) from error
     finally:
         logging.set_verbosity(before)

@@ -34,6 +34,7 @@ def build(dataset_cfg: Any) -> Any:
 
 
 def _build(prepared: Any) -> Any:
+    resolve("data set", prepared["type"], LOAD_DATASET)  # a missing class is no missing file
     absent = absent_place(prepared)
     if absent is not None:
         raise DataError(

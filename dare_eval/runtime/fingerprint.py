@@ -15,6 +15,8 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
+from opencompass.registry import ICL_EVALUATORS, MODELS, TEXT_POSTPROCESSORS
+
 import dare_eval
 from dare_eval.errors import SetupError
 from dare_eval.records.provenance import file_sha256, package_versions
@@ -48,6 +50,7 @@ def prediction_settings(
         "rows": prompts_hash(dataset_cfg),
         "examples": examples_hash(dataset_cfg),
         "packages": package_versions(PACKAGES),
+        "model_source": _source_hash("model", model_cfg.get("type"), MODELS),
         "code": code_hash(_DECODING_CODE),
     }
 
@@ -63,7 +66,15 @@ def result_settings(
         "postprocessor": plain(model_cfg.get("pred_postprocessor")),
         "k": dataset_cfg.get("k", 1),
         "scorer": scorer,
-        "evaluator_source": _source_hash(eval_cfg.get("evaluator", {}).get("type")),
+        "evaluator_source": _source_hash("evaluator", eval_cfg.get("evaluator", {}).get("type"), ICL_EVALUATORS),
+        "postprocessor_sources": [
+            _source_hash("postprocessor", (cleaner or {}).get("type"), TEXT_POSTPROCESSORS)
+            for cleaner in (
+                eval_cfg.get("pred_postprocessor"),
+                eval_cfg.get("dataset_postprocessor"),
+                model_cfg.get("pred_postprocessor"),
+            )
+        ],
         "code": code_hash(_SCORING_CODE),
     }
 
@@ -78,12 +89,10 @@ def code_hash(parts: tuple[str, ...]) -> str:
     return hashlib.sha256(text.encode()).hexdigest()
 
 
-def _source_hash(evaluator: Any) -> str:
-    """Return the hash of the file that defines an evaluator class; empty when it cannot be found."""
-    from opencompass.registry import ICL_EVALUATORS
-
+def _source_hash(kind: str, target: Any, registry: Any) -> str:
+    """Return the hash of the file that defines a class or function; empty when it cannot be found."""
     try:
-        place = inspect.getsourcefile(resolve("evaluator", evaluator, ICL_EVALUATORS))
-    except (TypeError, SetupError):  # not a Python class, or absent: scoring reports that, its config tells it apart
+        place = inspect.getsourcefile(resolve(kind, target, registry)) if target else None
+    except (TypeError, SetupError):  # not made of Python, or absent: its use reports that, its config tells it apart
         place = None
     return file_sha256(Path(place)) if place else ""

@@ -16,7 +16,7 @@ from typing import Any
 from opencompass.registry import MODELS
 from opencompass.utils import dataset_abbr_from_cfg, model_abbr_from_cfg
 
-from dare_eval.errors import UsageError
+from dare_eval.errors import DareError, SetupError, UsageError
 from dare_eval.inferencers.rows import Row
 from dare_eval.runtime.binding import bound_model
 from dare_eval.runtime.built import rows_of
@@ -24,6 +24,7 @@ from dare_eval.runtime.dotted import resolve
 from dare_eval.runtime.fingerprint import prediction_settings, result_settings
 from dare_eval.runtime.model_facts import ModelFacts, describe
 from dare_eval.runtime.sidecars import digest
+from dare_eval.spec.checks import is_count
 
 SCORERS = ("dare", "upstream", "both")
 _FACTS: dict[str, ModelFacts] = {}
@@ -60,20 +61,39 @@ def plan_pair(model_cfg: Any, dataset_cfg: Any) -> Pair:
     """Return the plan of one pair; raises ``DareError`` when the model or the data set cannot work."""
     key = _key(model_cfg, dataset_cfg)
     if key not in _PAIRS:
-        bound = bound_model(model_cfg, dataset_cfg)
-        facts = facts_of(bound)
-        settings = prediction_settings(bound, facts, dataset_cfg)
-        names = model_abbr_from_cfg(model_cfg), dataset_abbr_from_cfg(dataset_cfg)
-        _PAIRS[key] = Pair(*names, facts, rows_of(dataset_cfg), settings)
+        try:
+            _PAIRS[key] = _planned(model_cfg, dataset_cfg)
+        except DareError:
+            raise
+        except Exception as error:  # of a wrapper or a loader: this pair cannot run, the others can
+            raise SetupError(
+                f"planning raised {type(error).__name__}: {error}",
+                remedy="the traceback stands in the run's failures folder; repair the model or data set it names",
+            ) from error
     return _PAIRS[key]
+
+
+def _planned(model_cfg: Any, dataset_cfg: Any) -> Pair:
+    bound = bound_model(model_cfg, dataset_cfg)
+    facts = facts_of(bound)
+    settings = prediction_settings(bound, facts, dataset_cfg)
+    names = model_abbr_from_cfg(model_cfg), dataset_abbr_from_cfg(dataset_cfg)
+    return Pair(*names, facts, rows_of(dataset_cfg), settings)
 
 
 def facts_of(model_cfg: Any) -> ModelFacts:
     """Return what is known of a model before it is loaded; raises ``DareError`` when it cannot work."""
     key = _key(model_cfg)
     if key not in _FACTS:
+        _check_batch_size(model_cfg)
         _FACTS[key] = describe(resolve("model", model_cfg["type"], MODELS), model_cfg)
     return _FACTS[key]
+
+
+def _check_batch_size(model_cfg: Any) -> None:
+    size = model_cfg.get("batch_size")
+    if size is not None and not is_count(size):
+        raise UsageError(f"batch_size is out of range: {size!r}", seen=size, allowed="an integer above 0")
 
 
 def score_settings(pair: Pair, model_cfg: Any, dataset_cfg: Any, scorer: str) -> dict[str, Any]:

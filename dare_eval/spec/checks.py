@@ -39,6 +39,9 @@ def check_token_ids(*, mask_id: int | None, pad_id: int | None, vocab_size: int 
             allowed="an id that decoding may fill",
             remedy="set mask_token_id in config.json or mask_token in tokenizer_config.json",
         )
+    for key, value in (("mask_token_id", mask_id), ("pad_token_id", pad_id)):
+        if value is not None and (not isinstance(value, int) or isinstance(value, bool)):
+            raise UsageError(f"{key} is no token id: {value!r}", seen=value, allowed="an integer")
     if pad_id == mask_id:
         raise UsageError(
             f"pad_token_id and mask_token_id are both {mask_id}: padding would be decoded as masks",

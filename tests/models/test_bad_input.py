@@ -52,6 +52,36 @@ def test_setting_of_the_wrapper(workplace):
     refused(workplace.run(sudoku(workplace, devise="cpu")), "devise", "device")
 
 
+@pytest.mark.parametrize(
+    ("settings", "parts"),
+    [
+        ({"batch_size": -3}, ("batch_size", "-3", "above 0")),
+        ({"batch_size": "all"}, ("batch_size", "all", "above 0")),
+        ({"path": ""}, ("path", "packaged name")),
+    ],
+)
+def test_settings_that_only_the_runtime_reads(workplace, settings, parts):
+    done = workplace.run(sudoku(workplace, **settings))
+    assert done.code == 2
+    refused(done, *parts)
+
+
+def test_decoding_that_is_no_dict(workplace):
+    done = workplace.run(sudoku(workplace, decoding="fast"))
+    assert done.code == 2
+    refused(done, "decoding", "fast", "dict(")
+
+
+def test_mask_id_that_is_no_number(workplace):
+    done = damaged(workplace, lambda folder: edit(folder, "config.json", mask_token_id="<mask>"))
+    assert done.code == 2
+    refused(done, "mask_token_id", "<mask>", "an integer")
+
+
+def test_damaged_tokenizer(workplace):
+    refused(damaged(workplace, lambda folder: (folder / "tokenizer.json").write_text("{}")), "tokenizer", "again")
+
+
 def test_model_that_does_not_exist(workplace):
     refused(
         workplace.run(sudoku(workplace, path="tiny-sudoko")), "tiny-sudoko", "tiny-sudoku", "DARE_MODEL_TINY_SUDOKO"

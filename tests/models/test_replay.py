@@ -5,7 +5,7 @@ import json
 
 import pytest
 
-from dare_eval.errors import DataError
+from dare_eval.errors import DataError, UsageError
 from dare_eval.inferencers.rows import Row
 
 pytestmark = pytest.mark.xdist_group("opencompass")
@@ -83,7 +83,9 @@ def test_repeats_take_the_recordings_in_order(tmp_path):
         (ROWS, 512, "128, 256"),
         ([{"item": "a"}], None, "lacks"),
         ([{"output": "a"}], None, "lacks"),
-        ([], None, "no recordings"),
+        ([{"item": "a", "output": None}], None, "lacks"),
+        ([], None, "is empty"),
+        ([dict(ROWS[0], gen_length="128"), ROWS[1]], 512, "128, 256"),
     ],
 )
 def test_recordings_that_cannot_be_used(tmp_path, rows, length, part):
@@ -101,6 +103,41 @@ def test_files_that_cannot_be_read(tmp_path):
     (tmp_path / "cut.jsonl.gz").write_bytes(gzip.compress(b"x" * 1000)[:15])
     with pytest.raises(DataError, match="cannot be read"):
         model(str(tmp_path / "cut.jsonl.gz"))
+
+
+@pytest.mark.parametrize(
+    ("content", "part"),
+    [
+        (b"5\n", "no JSON object"),
+        (b'{"item": "a", "output": "\xff"}\n', "cannot be read"),
+        (b'{"item": "a", "output": "b"}\n{"item": "c", "out', r"bad\.jsonl:2"),
+    ],
+)
+def test_lines_that_are_no_recordings(tmp_path, content, part):
+    (tmp_path / "bad.jsonl").write_bytes(content)
+    with pytest.raises(DataError, match=part):
+        model(str(tmp_path / "bad.jsonl"))
+
+
+def test_damaged_gzip(tmp_path):
+    raw = bytearray(gzip.compress(json.dumps({"item": "a", "output": "b" * 99}).encode()))
+    raw[20:30] = bytes(10)
+    (tmp_path / "bad.jsonl.gz").write_bytes(raw)
+    with pytest.raises(DataError, match="cannot be read"):
+        model(str(tmp_path / "bad.jsonl.gz"))
+
+
+def test_separators_and_marks_that_are_no_line_ends(tmp_path):
+    text = "\ufeff" + json.dumps({"item": "a", "output": "one\u2028two\x85"}, ensure_ascii=False) + "\r\n"
+    (tmp_path / "r.jsonl").write_bytes(text.encode())
+    assert ask(model(str(tmp_path / "r.jsonl")), id="a") == "one\u2028two\x85"
+
+
+def test_setting_that_does_not_exist(tmp_path):
+    from dare_eval.models.replay import ReplayModel
+
+    with pytest.raises(UsageError, match=r"gen_lenght.*gen_length"):
+        ReplayModel.facts({"path": write(tmp_path / "r.jsonl", ROWS), "gen_lenght": 128})
 
 
 def test_data_root_that_is_not_set(monkeypatch):
