@@ -95,9 +95,10 @@ class ForkRunner(LocalRunner):
             return self._start_subprocess(job)
         sys.stdout.flush()
         sys.stderr.flush()
+        parent = os.getpid()
         child = os.fork()
         if child == 0:
-            _run_child(job, self.max_num_workers)
+            _run_child(job, self.max_num_workers, parent)
         return child
 
     def _start_subprocess(self, job: _Job) -> int:
@@ -132,11 +133,11 @@ def needs_interpreter(task: Any) -> bool:
     return task.num_gpus > 1 or any(SPAWNING.search(kind) for kind in kinds)
 
 
-def _run_child(job: _Job, workers: int) -> None:
+def _run_child(job: _Job, workers: int, parent: int) -> None:
     """Run the task in this forked process and end the process; never returns."""
     code = 1
     try:
-        _die_with_parent()
+        _die_with(parent)
         with Path(job.log).open("w") as log:
             os.dup2(log.fileno(), 1)
             os.dup2(log.fileno(), 2)
@@ -171,15 +172,14 @@ def _fresh_locks(workers: int) -> None:
         torch.set_num_threads(max(1, (os.cpu_count() or 1) // max(1, workers)))
 
 
-def _die_with_parent() -> None:
+def _die_with(parent: int) -> None:
     """Ask the kernel to end this process when its parent dies: a killed run must leave no worker behind."""
     import ctypes
 
     pr_set_pdeathsig = 1
-    parent = os.getppid()
     if sys.platform == "linux":
         ctypes.CDLL(None).prctl(pr_set_pdeathsig, signal.SIGKILL)
-    if os.getppid() != parent:  # it died between the two calls
+    if os.getppid() != parent:  # it died before the kernel was asked
         os._exit(1)
 
 

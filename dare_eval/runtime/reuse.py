@@ -20,6 +20,7 @@ from dare_eval.runtime.predictions import part_files, read_entries
 from dare_eval.runtime.sidecars import differences, digest, read_sidecar, sidecar
 
 _LOOK_BACK = 50
+_DECODE_FIELDS = ("nfe", "generated_tokens", "wall_s", "stop", "unrecorded")
 
 
 def drop_stale(output: Path, settings: dict[str, Any], label: str) -> bool:
@@ -86,7 +87,7 @@ def _item_of(entry: dict[str, Any], row: Row) -> ItemRecord:
         index=row.index,
         repeat=row.repeat,
         response=str(entry["prediction"]),
-        **(entry.get("decode") or {}),
+        **{name: value for name, value in (entry.get("decode") or {}).items() if name in _DECODE_FIELDS},
     )
 
 
