@@ -7,6 +7,7 @@ import json
 import pytest
 
 from dare_eval.presets import find
+from dare_eval.presets.catalog import model_of
 from dare_eval.spec import DecodeSpec
 from tests.conftest import ROOT
 
@@ -96,3 +97,18 @@ datasets = [dict(
     assert done.code == 2
     assert "no benchmark is known for this data set" in done.text
     assert "gen_length" in done.text
+
+
+# Dream's preset sorts the vocabulary at 512 positions in 512 steps; test_run_by_name has it with fewer.
+@pytest.mark.parametrize("family", ["llada", "llada_moe", "sdar", "sdar_moe", "llada2", "llada21"])
+def test_sudoku_of_every_family_needs_no_data(stocked, family):
+    stocked.env["DARE_LIMIT"] = "1"
+    done = stocked.run(EVAL / f"{family}_sudoku.py")
+    assert done.code == 0, done.text
+    row = done.row("exact", dataset="sudoku4-chat")
+    assert row["n"] == 1
+    [model] = json.loads((done.run / "manifest.json").read_text())["models"]
+    assert model["name"] == model_of(family, "sudoku")
+    expected = find(model["name"], "sudoku").decoding
+    assert {key: row["decode_spec"][key] for key in expected} == expected
+    assert model["family"] == row["decode_spec"]["family"] == family.replace("llada21", "llada2")
