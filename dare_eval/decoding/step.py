@@ -36,7 +36,7 @@ class Step:
     overwrite: bool = False
     """Parity: the ranking may return candidates that are not masks."""
 
-    def counts(self, values: list[int]) -> Tensor:
+    def per_row(self, values: list[int]) -> Tensor:
         """Return per-row numbers as a column, [R, 1]."""
         return torch.tensor(values, device=self.score_RM.device)[:, None]
 
@@ -46,7 +46,7 @@ def best(step: Step, score_RM: Tensor, counts: list[int]) -> Tensor:
     if step.overwrite:
         return _best_of_all(score_RM, counts)
     ranked_RM = ranks(score_RM.masked_fill(~step.live_RM, -torch.inf))
-    return (ranked_RM < step.counts(counts)) & step.live_RM
+    return (ranked_RM < step.per_row(counts)) & step.live_RM
 
 
 def ranks(score_RM: Tensor) -> Tensor:

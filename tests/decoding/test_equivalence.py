@@ -47,6 +47,7 @@ def combinations():
                 if policy != "suffix" or (family in ("llada", "dream") and cache == "none"):
                     yield family, cache, policy
     yield "llada_moe", "none", "quota"
+    yield "llada_moe", "dual", "threshold"
     yield "sdar_moe", "block", "dynamic"
 
 
@@ -203,18 +204,20 @@ def test_one_block_is_full_diffusion(family, policy):
 
 
 def cooled():
+    yield from (("llada", "quota", "prefix"), ("llada", "threshold", "dual"), ("dream", "random", "dual"))
+    yield from (("sdar", "dynamic", "block"), ("llada2", "eb", "block"), ("sdar_moe", "quota", "block"))
     for family in FAMILIES:
         for policy in POLICY_FIELDS:
             if policy == "suffix" and family_traits(family).absolute_grid:
                 continue
             # Dream ranks by the tempered softmax, as published, so only an order free of it has a limit.
             if family != "dream" or policy in ("random", "origin", "sequential"):
-                yield family, policy
+                yield family, policy, "none"
 
 
-@pytest.mark.parametrize(("family", "policy"), list(cooled()))
-def test_temperature_to_zero_is_greedy(family, policy):
+@pytest.mark.parametrize(("family", "policy", "cache"), list(cooled()))
+def test_temperature_to_zero_is_greedy(family, policy, cache):
     batch, seeds = prompts((7, 12)), [5, 6]
-    greedy = decode(tiny(family), batch, spec(family, policy), row_seeds=seeds)
-    cold = decode(tiny(family), batch, spec(family, policy, temperature=1e-6), row_seeds=seeds)
+    greedy = decode(tiny(family), batch, spec(family, policy, cache), row_seeds=seeds)
+    cold = decode(tiny(family), batch, spec(family, policy, cache, temperature=1e-6), row_seeds=seeds)
     assert [facts(r) for r in greedy] == [facts(r) for r in cold]

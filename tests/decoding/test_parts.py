@@ -23,13 +23,15 @@ from tests.decoding.toy import ToyNetwork, constant, uniform
 LLADA = {"gen_length": 4, "block_length": 4}
 
 
-def sampler(logits, score="confidence", *, family="llada", **settings) -> tuple[torch.Tensor, torch.Tensor]:
+def sampler(
+    logits, score="confidence", *, family="llada", uniform=None, **settings
+) -> tuple[torch.Tensor, torch.Tensor]:
     """Propose for one row of logits per position, values 0 .. V-1 with the mask last."""
     spec = DecodeSpec.build(family, **{**LLADA, **settings})
     table = torch.tensor(logits)
     network = ToyNetwork(constant({}, table.shape[1]), table.shape[1], table.shape[1] - 1, eos_id=1, eot_id=2)
     denoiser = SimpleNamespace(spec=spec, network=network, logits=lambda hidden, free: network.head(hidden))
-    return ValueSampler(denoiser, score).propose(table, None, None)
+    return ValueSampler(denoiser, score).propose(table, None, uniform)
 
 
 def shaped(row, family: str, **settings) -> torch.Tensor:
@@ -64,6 +66,15 @@ def test_confidence_rule_gives_eos_zero_and_renormalises_the_others():
     assert tokens.tolist() == [1, 0]
     assert scores[0] == 0
     assert scores[1] == pytest.approx(float(torch.tensor([2.0, 0.0]).softmax(0)[0]))
+
+
+def test_parity_spares_eos_when_sampling():
+    spec = {"eos_rule": "confidence_eos_eot_inf", "temperature": 1.0}
+    row, draws = [[0.0, 9.0, 0.0, 1.0, -9.0]], torch.tensor([0.5], dtype=torch.float64)
+    repaired = sampler(row, uniform=draws, **spec)
+    published = sampler(row, uniform=draws, parity=["eos_kept_when_sampling"], **spec)
+    assert repaired[0].tolist() == published[0].tolist() == [1]
+    assert repaired[1][0] == 0 and published[1][0] > 0.9
 
 
 def test_logit_rule_never_proposes_eos():

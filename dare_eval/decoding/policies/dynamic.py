@@ -25,5 +25,5 @@ class Dynamic(Policy):
     def select(self, step: Step) -> Tensor:
         """Return the confident positions or the best ones."""
         high_RM = (step.score_RM > self.threshold) & step.live_RM
-        enough_R1 = high_RM.sum(-1, keepdim=True) >= step.counts(step.due)
+        enough_R1 = high_RM.sum(-1, keepdim=True) >= step.per_row(step.due)
         return high_RM.where(enough_R1, best(step, step.score_RM, step.due))

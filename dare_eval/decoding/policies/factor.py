@@ -28,6 +28,6 @@ class Factor(Policy):
         fails_RM = sorted_RM < 1 - self.factor / (size_M + 1)
         fails_RM[:, 0] = False
         passed_R1 = (~fails_RM).cumprod(-1).sum(-1, keepdim=True)
-        masks_R1 = step.counts(step.masks)
+        masks_R1 = step.per_row(step.masks)
         passed_R1 = torch.where(passed_R1 == masks_R1 - 1, masks_R1, passed_R1).clamp_min(1)
         return (ranks(score_RM) < passed_R1) & step.live_RM

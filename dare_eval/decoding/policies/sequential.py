@@ -24,4 +24,4 @@ class Sequential(Policy):
 
     def select(self, step: Step) -> Tensor:
         """Return the leading masks."""
-        return (step.live_RM.cumsum(-1) <= step.counts(step.due)) & step.live_RM
+        return (step.live_RM.cumsum(-1) <= step.per_row(step.due)) & step.live_RM
