@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from dare_eval.errors import DataError
-from dare_eval.evaluators.lead import lead_notes
+from dare_eval.evaluators.lead import lead_labels
 from dare_eval.evaluators.planning import malformed, planning_notes, planning_values
 from dare_eval.records.foreign import foreign_row, reported_row
 from dare_eval.records.item_files import read_items
@@ -76,10 +76,10 @@ def pair_report(work_dir: Path, model: str, dataset: str) -> PairReport:
         rows.append(summarise([*graded, *others], metric=name, graded=True, **common))
     rows += repeat_rows(records, rows[0], ks=notes.get("ks") or (), votes=kind != "code")
     if len(records) > (questions := len({record.question_id for record in records})):
-        label = f"mean of {len(records) / questions:g} answers per question"
-        rows[0] = dataclasses.replace(rows[0], labels=[*rows[0].labels, label])
+        rows[0] = _labelled(rows[0], f"mean of {len(records) / questions:g} answers per question")
+    rows[0] = _labelled(rows[0], *lead_labels(records))
     if entry is not None and entry.subset:
-        rows = [dataclasses.replace(row, labels=[*row.labels, f"subset: {entry.subset}"]) for row in rows]
+        rows = [_labelled(row, f"subset: {entry.subset}") for row in rows]
     return PairReport(
         model=model,
         dataset=dataset,
@@ -88,7 +88,7 @@ def pair_report(work_dir: Path, model: str, dataset: str) -> PairReport:
         upstream=notes.get("upstream") or {"status": "not run", "metric": "", "value": None},
         malformed=malformed(scored),
         unusable_golds=sum(record.rule == UNPARSABLE_GOLD for record in scored),
-        notes=planning_notes(kind, records) + lead_notes(records),
+        notes=planning_notes(kind, records),
         has_result=result.exists(),
     )
 
@@ -101,6 +101,10 @@ def _headline(records: Sequence[ItemRecord], notes: Mapping[str, Any], common: M
         return row
     row = dataclasses.replace(row, metric=str(upstream["metric"]), labels=["no verdict per item"])
     return reported_row(row, float(upstream["value"]), row.unscored, row.metric)
+
+
+def _labelled(row: ResultRow, *labels: str) -> ResultRow:
+    return dataclasses.replace(row, labels=[*row.labels, *labels])
 
 
 def records_of(work_dir: Path, model: str, dataset: str) -> list[ItemRecord]:
