@@ -107,4 +107,10 @@ def load_tokenizer(place: Path, config: Any) -> Any:
             seen=f"tokenizer {mask_id}, config {config.mask_id}",
             remedy="make mask_token_id in config.json agree with the tokenizer",
         )
+    if tokenizer.convert_ids_to_tokens(config.mask_id) is None:
+        raise DataError(
+            "the tokenizer has no mask token",
+            seen=f"{place}: no token with the id {config.mask_id}, which is mask_token_id in config.json",
+            remedy="copy the tokenizer's files again",
+        )
     return tokenizer

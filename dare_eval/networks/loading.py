@@ -143,6 +143,13 @@ def match_keys(network: DiffusionNetwork, entries: dict[str, Entry]) -> dict[str
                 allowed=str(tuple(expected[key].shape)),
                 remedy="use the config.json that was saved with these weights",
             )
+        if not entry.dtype.is_floating_point:
+            raise DataError(
+                f"{entry.file.name} holds no floating-point numbers for '{key}'",
+                seen=str(entry.dtype).removeprefix("torch."),
+                allowed="float32, bfloat16, float16, float64",
+                remedy="use the checkpoint as it was before it was quantised",
+            )
     return found
 
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import hashlib
 import inspect
+import re
 from collections.abc import Mapping
 from functools import cache
 from pathlib import Path
@@ -29,6 +30,9 @@ PACKAGES = ("dare", "opencompass", "torch", "transformers", "tokenizers", "datas
 _NOT_MODEL = ("run_cfg", "batch_size", "abbr", "summarizer_abbr", "pred_postprocessor")
 _NOT_DATASET = ("infer_cfg", "eval_cfg", "abbr", "path", "k")
 _DECODING_CODE = ("networks", "decoding", "models", "inferencers", "spec")
+_TOKENIZER = re.compile(
+    r"(tokenizer|chat_template|special_tokens|added_tokens|vocab|merges).*\.(json|jinja|model|txt)$"
+)
 _SCORING_CODE = ("scoring", "evaluators", "puzzles")
 
 
@@ -43,6 +47,7 @@ def prediction_settings(
     return {
         "model": model,
         "weights": facts.weight_hash,
+        "tokenizer": _tokenizer_hash(facts.folder),
         "decoding": facts.decode_spec,
         "dataset": plain({key: value for key, value in dataset_cfg.items() if key not in _NOT_DATASET}),
         "prompt": infer_cfg,
@@ -87,6 +92,12 @@ def code_hash(parts: tuple[str, ...]) -> str:
     files = sorted(file for place in named for file in ([place] if place.is_file() else place.rglob("*.py")))
     text = "".join(f"{file.relative_to(root)} {file_sha256(file)}\n" for file in files)
     return hashlib.sha256(text.encode()).hexdigest()
+
+
+def _tokenizer_hash(folder: str) -> str:
+    """Return the hash over the small files of a checkpoint that turn prompts into ids; empty without a folder."""
+    files = [file for file in sorted(Path(folder).iterdir()) if _TOKENIZER.match(file.name)] if folder else []
+    return hashlib.sha256("".join(f"{file.name} {file_sha256(file)}\n" for file in files).encode()).hexdigest()
 
 
 def _source_hash(kind: str, target: Any, registry: Any) -> str:

@@ -29,6 +29,7 @@ from dare_eval.runtime.data_paths import share_data_root
 from dare_eval.runtime.devices import visible_devices
 from dare_eval.runtime.dotted import dotted_types, resolve
 from dare_eval.runtime.failures import failure_from, failure_of, record_failure, take_back
+from dare_eval.runtime.folder_lock import hold
 from dare_eval.runtime.limits import apply_limit, limit_of_environment
 from dare_eval.runtime.manifests import start_manifest
 from dare_eval.runtime.plan import Pair, check_combinations, check_scorer, plan_pair, score_settings
@@ -52,6 +53,8 @@ class _Partitioner(BasePartitioner):
         share_data_root()
         try:
             _check_folder(Path(cfg["work_dir"]))
+            if not dry_run():
+                hold(Path(cfg["work_dir"]))
             _import_runtime(cfg)
             tasks: list[Any] = super().__call__(_worded(_within_limit(cfg)))
         except DareError as error:
@@ -68,8 +71,9 @@ class _Partitioner(BasePartitioner):
                     names = {"model": model_abbr_from_cfg(model_cfg), "dataset": dataset_abbr_from_cfg(dataset_cfg)}
                     try:
                         yield model_cfg, dataset_cfg, plan_pair(model_cfg, dataset_cfg)
-                    except UsageError:
-                        raise
+                    except UsageError as error:
+                        what = f"model '{names['model']}' on '{names['dataset']}': {error.what}"
+                        raise UsageError(what, seen=error.seen, allowed=error.allowed, remedy=error.remedy) from error
                     except DareError as error:
                         record_failure(work_dir, failure_from(error, stage=stage, **names))
 

@@ -78,6 +78,29 @@ def test_mask_id_that_is_no_number(workplace):
     refused(done, "mask_token_id", "<mask>", "an integer")
 
 
+def test_mask_token_taken_out_of_the_vocabulary(workplace):
+    def change(folder):
+        path = folder / "tokenizer.json"
+        content = json.loads(path.read_text())
+        content["added_tokens"] = [one for one in content["added_tokens"] if one["id"] != 1]
+        content["model"]["vocab"].pop("<mask>")
+        path.write_text(json.dumps(content))
+        edit(folder, "tokenizer_config.json", mask_token=None)
+
+    refused(damaged(workplace, change), "no mask token", "the id 1")
+
+
+def test_whole_numbers_in_the_place_of_weights(workplace):
+    from safetensors.torch import load_file, save_file
+
+    def change(folder):
+        tensors = load_file(folder / "model.safetensors")
+        key = "model.transformer.ln_f.weight"
+        save_file({**tensors, key: tensors[key].int()}, folder / "model.safetensors")
+
+    refused(damaged(workplace, change), "model.transformer.ln_f.weight", "int32", "float32")
+
+
 def test_damaged_tokenizer(workplace):
     refused(damaged(workplace, lambda folder: (folder / "tokenizer.json").write_text("{}")), "tokenizer", "again")
 

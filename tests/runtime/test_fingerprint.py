@@ -55,3 +55,15 @@ def test_predictions_notice_an_edited_model_class(outside):
         seen.append(prediction_settings({"type": "outside_dare.Model"}, ModelFacts(), dataset_cfg))
     assert seen[0] == seen[1] != seen[2]
     assert {key for key in seen[0] if seen[0][key] != seen[2][key]} == {"model_source"}
+
+
+@pytest.mark.parametrize("name", ["tokenizer.json", "tokenizer_config.json", "chat_template.jinja", "vocab.txt"])
+def test_predictions_notice_an_edited_tokenizer(tmp_path, name):
+    from dare_eval.runtime.fingerprint import _tokenizer_hash
+
+    (tmp_path / name).write_text("old")
+    before = _tokenizer_hash(str(tmp_path))
+    (tmp_path / "manifest.json").write_text("no part of it")
+    assert _tokenizer_hash(str(tmp_path)) == before
+    (tmp_path / name).write_text("new")
+    assert _tokenizer_hash(str(tmp_path)) != before

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import time
 
 import pytest
 
@@ -163,4 +164,19 @@ def test_a_stray_folder_is_not_taken_for_the_latest_run(workplace):
     assert done.code == 2
     assert "zzz_notes" in done.err
     assert f"-r {first.run.name}" in done.err
+    assert len(workplace.decoded()) == 12
+
+
+def test_two_commands_in_one_run_folder(workplace):
+    slow = place(workplace, [model("sums", sleep_s=0.5, batch_size=1)])
+    first = workplace.start(slow)
+    end = time.monotonic() + 60
+    while not workplace.decoded() and time.monotonic() < end:
+        time.sleep(0.05)
+    second = workplace.run(slow, "-r")
+    assert second.code == 2
+    assert "another command works in this run folder" in second.err
+    done = first.wait()
+    assert done.code == 0, done.text
+    assert done.row()["n"] == 12
     assert len(workplace.decoded()) == 12
