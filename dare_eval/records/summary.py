@@ -18,11 +18,12 @@ from dare_eval.records.cost import cost_of
 from dare_eval.records.intervals import Interval, bootstrap, clustered, wilson
 from dare_eval.records.items import ItemRecord
 from dare_eval.records.shapes import LIST, NUMBER, OBJECT, TEXT, WHOLE, Rules, check_shape
+from dare_eval.scoring.base import UNPARSABLE_GOLD
 
 REPORT_NAME = "report.json"
 _TYPES: Rules = (
     (("model", "dataset", "metric", "method"), TEXT),
-    (("n", "expected", "unrecorded", "errors", "unscored"), WHOLE),
+    (("n", "expected", "unrecorded", "errors", "unscored", "unusable_golds"), WHOLE),
     (("value", "low", "high", "nfe", "tpf", "tps", "wall_s", "extraction_rate", "truncated", "eos_share"), NUMBER),
     (("decode_spec",), OBJECT),
     (("labels",), LIST),
@@ -67,13 +68,15 @@ class ResultRow:
     """Items that failed; not part of ``n``."""
     unscored: int = 0
     """Items answered but not scored; not part of ``n``."""
+    unusable_golds: int = 0
+    """Items whose reference no scorer can read; not part of ``n``: nobody can be right on them."""
     labels: list[str] = field(default_factory=list)
     """What is not known about this row, for results made by others."""
 
     @property
     def complete(self) -> bool:
-        """True when every expected item was scored or is known to be unrecorded, and at least one was."""
-        whole = self.expected is None or self.n + self.unrecorded >= self.expected
+        """True when every expected item was scored or is known to be unrecorded or unusable, and at least one was."""
+        whole = self.expected is None or self.n + self.unrecorded + self.unusable_golds >= self.expected
         return whole and self.errors == 0 and self.unscored == 0 and (self.n > 0 or self.unrecorded > 0)
 
     def to_dict(self) -> dict[str, Any]:
@@ -103,7 +106,8 @@ def summarise(
 ) -> ResultRow:
     """Return the row of ``records``: share correct, or mean graded credit with ``graded``.
 
-    Failed, unscored and unrecorded items are counted beside the score and never enter it.
+    Failed, unscored and unrecorded items and those with an unusable reference are counted beside the score and never
+    enter it.
     """
     scored = [record for record in records if is_scored(record)]
     interval = score_interval(scored, graded=graded)
@@ -125,6 +129,7 @@ def summarise(
         unrecorded=sum(record.unrecorded for record in records),
         errors=sum(record.error is not None for record in records if not record.unrecorded),
         unscored=sum(_is_unscored(record) for record in records),
+        unusable_golds=sum(has_unusable_gold(record) for record in records if not record.unrecorded),
         nfe=cost.nfe,
         tpf=cost.tokens_per_forward,
         tps=cost.tokens_per_second,
@@ -167,7 +172,13 @@ def credit(record: ItemRecord, *, graded: bool) -> float:
 
 def is_scored(record: ItemRecord) -> bool:
     """Return whether an item enters the score."""
-    return not record.unrecorded and record.error is None and record.correct is not None
+    answered = not record.unrecorded and record.error is None and record.correct is not None
+    return answered and not has_unusable_gold(record)
+
+
+def has_unusable_gold(record: ItemRecord) -> bool:
+    """Return whether our scorer could not read the item's reference."""
+    return record.error is None and record.rule == UNPARSABLE_GOLD
 
 
 def write_report(folder: Path, rows: Sequence[ResultRow]) -> Path:

@@ -23,7 +23,6 @@ from dare_eval.records.repeat_rows import repeat_rows
 from dare_eval.records.summary import ResultRow, is_scored, summarise
 from dare_eval.runtime.failures import Failure, failure_of
 from dare_eval.runtime.sidecars import read_sidecar
-from dare_eval.scoring import UNPARSABLE_GOLD
 
 Z_95 = 1.96
 
@@ -39,8 +38,6 @@ class PairReport:
     failure: Failure | None
     upstream: dict[str, Any]
     malformed: int | None
-    unusable_golds: int = 0
-    """Items whose reference no scorer can read: they count as wrong, and are counted here."""
     notes: list[str] = field(default_factory=list)
     has_result: bool = False
 
@@ -87,7 +84,6 @@ def pair_report(work_dir: Path, model: str, dataset: str) -> PairReport:
         failure=failure_of(work_dir, model, dataset),
         upstream=notes.get("upstream") or {"status": "not run", "metric": "", "value": None},
         malformed=malformed(scored),
-        unusable_golds=sum(record.rule == UNPARSABLE_GOLD for record in scored),
         notes=planning_notes(kind, records),
         has_result=result.exists(),
     )

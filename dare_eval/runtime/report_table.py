@@ -89,8 +89,8 @@ def _also(report: PairReport) -> list[str]:
         found.append(f"malformed {report.malformed} of {report.rows[0].n}")
     head = report.rows[0]
     found += [label for label in head.labels if label.startswith(("subset", "mean of", "no verdict", "choices"))]
-    if report.unusable_golds:
-        found.append(f"{report.unusable_golds} unusable references")
+    if head.unusable_golds:
+        found.append(f"{head.unusable_golds} unusable references")
     if head.truncated is not None:
         found.append(f"cut by length {_number(head.truncated)}")
     if head.eos_share:

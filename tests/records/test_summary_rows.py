@@ -7,6 +7,7 @@ from dare_eval.records.cost import cost_of, generated_tokens
 from dare_eval.records.items import ItemRecord
 from dare_eval.records.stats import bootstrap, clustered, wilson
 from dare_eval.records.summary import ResultRow, read_report, summarise, write_report
+from dare_eval.scoring import UNPARSABLE_GOLD
 
 
 def record(number, *, correct=True, value=None, **fields):
@@ -68,6 +69,16 @@ def test_what_was_not_scored_is_counted_beside_the_score():
     row = row_of(records, expected=5)
     assert (row.n, row.value, row.errors, row.unscored, row.unrecorded) == (2, 50.0, 1, 1, 1)
     assert row.extraction_rate == 50.0 and not row.complete
+
+
+def test_an_unusable_reference_is_counted_apart_and_is_no_wrong_answer():
+    broken = record(2, correct=False, rule=UNPARSABLE_GOLD, extracted=None)
+    row = row_of([record(0), record(1, correct=False), broken], expected=3)
+    assert (row.n, row.value, row.unusable_golds, row.unscored, row.complete) == (2, 50.0, 1, 0, True)
+    assert row.extraction_rate == 100.0
+    assert ResultRow.from_dict(row.to_dict()) == row
+    alone = row_of([broken], expected=1)
+    assert (alone.n, alone.value, alone.complete) == (0, None, False)
 
 
 def test_unrecorded_items_do_not_make_a_row_incomplete_but_missing_ones_do():
