@@ -9,14 +9,16 @@ from __future__ import annotations
 import functools
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from importlib import resources
+from importlib import metadata, resources
 from typing import Any
 
-from dare_eval.errors import unknown
+from dare_eval.errors import UsageError, unknown
 from dare_eval.presets import entry
 
 PACKAGED = "dare_eval.configs"
 """Where the configs are found from anywhere; files below ``configs/eval`` use ``..`` instead."""
+GROUP = "dare.benchmarks"
+"""Entry points of outside packages: the name of a benchmark and its data set config as ``module:variable``."""
 
 
 @functools.cache
@@ -29,6 +31,25 @@ def catalog() -> dict[str, dict[str, Any]]:
     return loaded
 
 
+@functools.cache
+def known_benchmarks() -> dict[str, dict[str, Any]]:
+    """Return the catalog's benchmarks and those of outside packages; ``UsageError`` for a name given twice.
+
+    Nothing of the outside package is imported: OpenCompass reads the config it names.
+    """
+    found: dict[str, dict[str, Any]] = dict(catalog()["benchmarks"])
+    for point in metadata.entry_points(group=GROUP):
+        if point.name in found:
+            raise UsageError(
+                f"the name '{point.name}' of a benchmark is taken",
+                seen=f"{point.value} (entry point {GROUP})",
+                remedy="rename the one of the outside package",
+            )
+        about = f"from {point.dist.name}" if point.dist else "from an outside package"
+        found[point.name] = {"config": point.value, "about": about}
+    return found
+
+
 def benchmarks(names: Iterable[str] = (), suites: Iterable[str] = ()) -> list[str]:
     """Return benchmark names, those of ``suites`` included, each once; raises ``UsageError`` with the nearest name."""
     found = list(names)
@@ -37,8 +58,8 @@ def benchmarks(names: Iterable[str] = (), suites: Iterable[str] = ()) -> list[st
             raise unknown("suite", suite, catalog()["suites"], remedy="dare-eval ls suites")
         found += catalog()["suites"][suite]
     for name in found:
-        if name not in catalog()["benchmarks"]:
-            raise unknown("benchmark", name, catalog()["benchmarks"], remedy="dare-eval ls benchmarks")
+        if name not in known_benchmarks():
+            raise unknown("benchmark", name, known_benchmarks(), remedy="dare-eval ls benchmarks")
     return list(dict.fromkeys(found))
 
 
@@ -87,10 +108,10 @@ class RunText:
     @property
     def _plain(self) -> bool:
         """Whether the imported list is the list of data sets as it is."""
-        return len(self.benchmarks) == 1 and "suffix" not in catalog()["benchmarks"][self.benchmarks[0]]
+        return len(self.benchmarks) == 1 and "suffix" not in known_benchmarks()[self.benchmarks[0]]
 
     def _import(self, name: str) -> list[str]:
-        module, _, variable = str(catalog()["benchmarks"][name]["config"]).partition(":")
+        module, _, variable = str(known_benchmarks()[name]["config"]).partition(":")
         place = self._place(module.removeprefix("configs.")) if module.startswith("configs.") else module
         named = f"{variable} as {'datasets' if self._plain else name}"
         line = f"    from {place} import {named}"
@@ -99,7 +120,7 @@ class RunText:
     def _datasets(self) -> list[str]:
         if self._plain:
             return []
-        suffixes = {name: catalog()["benchmarks"][name].get("suffix") for name in self.benchmarks}
+        suffixes = {name: known_benchmarks()[name].get("suffix") for name in self.benchmarks}
         renamed = '[dict(one, abbr=one["abbr"] + "{}") for one in {}]'
         listed = [renamed.format(suffix, name) if suffix else name for name, suffix in suffixes.items()]
         if len(listed) == 1:

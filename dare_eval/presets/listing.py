@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from dare_eval.presets import Preset, entry, find_likelihood, models, rows
-from dare_eval.presets.catalog import catalog
+from dare_eval.presets.catalog import catalog, known_benchmarks
 
 Line = dict[str, Any]
 
@@ -17,7 +17,7 @@ def model_lines() -> list[Line]:
 
 def benchmark_lines() -> list[Line]:
     """Return one line per benchmark: name, what it is, and where its data set config stands."""
-    found = catalog()["benchmarks"]
+    found = known_benchmarks()
     return [{"benchmark": name, "about": one["about"], "config": one["config"]} for name, one in found.items()]
 
 

@@ -18,6 +18,9 @@ every_other = outside_dllm.decoder:EveryOther
 
 [dare.scorers]
 parity = outside_dllm.scorer:score_parity
+
+[dare.benchmarks]
+parity = outside_dllm.parity_gen:parity_datasets
 """
 
 

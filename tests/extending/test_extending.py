@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import re
 import subprocess
 import sys
@@ -14,7 +13,7 @@ import pytest
 from tests.extending.outside import SOURCES, install, run_python
 
 ROOT = Path(__file__).resolve().parents[2]
-BUDGET = {"decoder.py": 50, "family.py": 150, "scorer.py": 100, "benchmark.py": 100}
+BUDGET = {"decoder.py": 50, "family.py": 150, "scorer.py": 100, "benchmark.py": 100, "parity_gen.py": 100}
 
 DECODE = """
 import json, sys
@@ -54,27 +53,18 @@ found = [score("parity", text, "7") for text in ("I say odd", "even", "no idea a
 json.dump([[one.correct, one.extracted, one.rule] for one in found], sys.stdout)
 """
 
-CONFIG = '''
-from mmengine.config import read_base
-from opencompass.openicl.icl_prompt_template import PromptTemplate
-from opencompass.openicl.icl_retriever import ZeroRetriever
-from opencompass.openicl.icl_inferencer import GenInferencer
-from dare_eval.evaluators.score import ScoreEvaluator
-from dare_eval.models.replay import ReplayModel
-from outside_dllm.benchmark import ParityDataset
+LISTED = """
+import json, sys
+from dare_eval.presets.catalog import RunText, benchmarks
+from dare_eval.presets.listing import benchmark_lines
+[name] = benchmarks(["parity"])
+line = next(line for line in benchmark_lines() if line["benchmark"] == name)
+json.dump([line, str(RunText(["llada-8b-instruct"], [name], "runs/x"))], sys.stdout)
+"""
 
-with read_base():
-    from {runtime} import *
-
-datasets = [dict(
-    type=ParityDataset, abbr="parity", size=6, reader_cfg=dict(input_columns=["question"], output_column="number"),
-    infer_cfg=dict(prompt_template=dict(type=PromptTemplate, template=dict(round=[
-        dict(role="HUMAN", prompt="{{question}}")])), retriever=dict(type=ZeroRetriever),
-        inferencer=dict(type=GenInferencer)),
-    eval_cfg=dict(evaluator=dict(type=ScoreEvaluator, kind="parity")))]
-models = [dict(type=ReplayModel, abbr="recorded", path="{recordings}", batch_size=4)]
-work_dir = "{work_dir}"
-'''
+RECORDED = """
+models = [dict(type="dare_eval.models.replay.ReplayModel", abbr="recorded", path={path!r}, batch_size=4)]
+"""
 
 
 @pytest.fixture
@@ -102,17 +92,15 @@ def test_scorer(outside):
     assert none == [False, None, "no_answer"]
 
 
-def test_benchmark_through_opencompass(outside, tmp_path):
+def test_benchmark_by_name_through_opencompass(outside, tmp_path):
     recordings = tmp_path / "answers.jsonl"
     rows = [{"item": f"parity-{n}", "gen_length": 8, "output": "odd" if n % 2 else "even"} for n in range(6)]
     rows[5]["output"] = "even"
     recordings.write_text("".join(json.dumps(row) + "\n" for row in rows))
-    folder = ROOT / "configs" / "eval"
+    line, written = run_python(LISTED, outside)
+    assert line["config"] == "outside_dllm.parity_gen:parity_datasets" and line["about"] == "from outside-dllm"
     config = tmp_path / "parity.py"
-    runtime = os.path.relpath(folder / "_base", tmp_path)
-    up = runtime.count("..")
-    dotted = "." * (up + 1) + runtime.replace("../", "").replace("/", ".") + ".runtime"
-    config.write_text(CONFIG.format(runtime=dotted, recordings=recordings, work_dir=tmp_path / "runs"))
+    config.write_text(written.replace("runs/x", str(tmp_path / "runs")) + RECORDED.format(path=str(recordings)))
     command = [str(Path(sys.executable).parent / "opencompass"), str(config)]
     done = subprocess.run(command, env=outside, cwd=tmp_path, capture_output=True, text=True, timeout=300, check=False)
     assert done.returncode == 0, done.stdout[-3000:] + done.stderr[-2000:]
