@@ -6,6 +6,7 @@ import json
 
 import pytest
 
+from tests.conftest import ROOT
 from tests.runtime.test_resume import wait_for_items
 
 pytestmark = pytest.mark.xdist_group("opencompass")
@@ -93,6 +94,30 @@ def test_options_are_scored_given_what_they_share(fed, checkpoints):
     assert prediction["label: A"]["PPL"] == pytest.approx(-records[0]["likelihood"]["options"][0]["per_token"])
     assert any(label.startswith("choices within 2 Monte-Carlo errors: ") for label in row["labels"])
     assert "choices within" in done.out
+
+
+@pytest.mark.parametrize(
+    ("family", "estimator"),
+    [
+        ("llada", "counts"),
+        ("llada_moe", "counts"),
+        ("dream", "bernoulli"),
+        ("sdar", "blocks"),
+        ("sdar_moe", "blocks"),
+        ("llada2", "blocks"),
+        ("llada21", "blocks"),
+    ],
+)
+def test_stock_config_of_every_family(stocked, family, estimator):
+    questions(stocked.place)
+    stocked.env |= {"COMPASS_DATA_CACHE": str(stocked.place), "DARE_LIMIT": "2"}
+    done = stocked.run(ROOT / "configs" / "eval" / f"{family}_arc_c_ppl.py")
+    assert done.code == 0, done.text
+    row = done.row("accuracy", dataset="ARC-c-ppl")
+    assert row["n"] == row["expected"] == 2
+    assert row["decode_spec"]["estimator"] == estimator
+    assert row["decode_spec"]["dtype"] == "bfloat16"
+    assert row["decode_spec"]["mc_num"] == 128
 
 
 def test_texts_chat_turns_gaps_and_examples(fed, checkpoints):

@@ -12,9 +12,11 @@ from tests.conftest import ROOT
 pytestmark = pytest.mark.xdist_group("opencompass")
 ABSENT = {"math", "winogrande", "winogrande_ll"}
 """The data folder of the tests holds no rows of these."""
-TALKS = """
-models = [dict(type="tests.benchmarks_suite.fakes.TalkModel", abbr="talk", path="none", batch_size=64)]
+KNOWS = """
+models = [dict(type="tests.benchmarks_suite.fakes.GoldModel", abbr="gold", path="none", batch_size=64)]
 """
+NO_REFERENCE = {"IFEval", "humaneval_plus", "lcb_code_generation", "lcb_code_execution", "lcb_test_output"}
+"""Data sets whose rows hold no right reply."""
 
 
 @pytest.fixture
@@ -23,19 +25,21 @@ def fed(stocked, dare_data):
     return stocked
 
 
-def test_every_generating_benchmark_runs_three_items(fed):
+def test_every_generating_benchmark_runs_three_items_and_gold_answers_are_right(fed):
     names = [name for name in [*catalog()["suites"]["all"], "countdown_d1", "sudoku_d1"] if name not in ABSENT]
     path = fed.place / "stock.py"
-    path.write_text(str(RunText(["llada-8b-instruct"], names, "unused")) + TALKS)
+    path.write_text(str(RunText(["llada-8b-instruct"], names, "unused")) + KNOWS)
     done = fed.run(path)
     assert done.code == 0, done.text
-    rows = {row["dataset"]: row for row in done.report if row["metric"] not in ("average",)}
+    rows = {row["dataset"]: row for row in done.report if row["metric"] in ("accuracy", "pass@1", "exact", "strict")}
     planned = json.loads((done.run / "manifest.json").read_text())["datasets"]
     assert len(planned) > 240
     for entry in planned:
         assert entry["subset"] == "first 3"
         assert 0 < entry["expected"] <= 24, entry
         assert rows[entry["name"]]["n"] == entry["expected"], entry["name"]
+        if entry["name"] not in NO_REFERENCE:
+            assert rows[entry["name"]]["value"] == 100, entry["name"]
     averages = {row["dataset"] for row in done.report if row["metric"] == "average"}
     assert averages == {"mmlu", "mmlu_pro", "ceval", "cmmlu", "bbh", "olympiadbench"}
     assert "subset: first 3" in " ".join(done.out.split())
@@ -43,14 +47,14 @@ def test_every_generating_benchmark_runs_three_items(fed):
 
 def test_repeats_of_aime_are_reported_as_such(fed):
     path = fed.place / "aime.py"
-    path.write_text(str(RunText(["llada-8b-instruct"], ["aime2025"], "unused")) + TALKS)
+    path.write_text(str(RunText(["llada-8b-instruct"], ["aime2025"], "unused")) + KNOWS)
     done = fed.run(path)
     assert done.code == 0, done.text
     rows = {row["metric"]: row for row in done.report}
     assert rows["accuracy"]["n"] == 24
     assert "mean of 8 answers per question" in rows["accuracy"]["labels"]
     assert rows["pass@8"]["n"] == rows["maj@8"]["n"] == 3
-    records = done.records("talk", "aime2025-repeat8")
+    records = done.records("gold", "aime2025-repeat8")
     assert {(r.get("index"), r.get("repeat", 0)) for r in records} == {(i, i // 3) for i in range(24)}
     assert len({r["item_id"] for r in records}) == 24
     assert len({r.get("question_id", r["item_id"]) for r in records}) == 3
