@@ -16,7 +16,7 @@ from dare_eval.runtime.failures import Failure
 from dare_eval.runtime.report_rows import PairReport
 
 UNPARSED_LIMIT = 2.0
-"""Percent of answers without an extracted answer from which the cell is red."""
+"""Percent of replies without an extracted answer above which the row says so in red."""
 
 
 def output_console() -> Console:
@@ -62,7 +62,6 @@ def show_failures(failures: Iterable[Failure], console: Console | None = None) -
 def _cells(report: PairReport) -> list[str | Text]:
     row = report.rows[0]
     extracted = _number(row.extraction_rate)
-    unparsed = row.extraction_rate is not None and row.extraction_rate < 100 - UNPARSED_LIMIT
     score = Text(_number(row.value) if row.value is not None else "failed" if report.failure else "-")
     if not report.complete:
         score.stylize("red")
@@ -74,13 +73,17 @@ def _cells(report: PairReport) -> list[str | Text]:
         _interval(row),
         _items(row),
         str(row.unrecorded),
-        Text(extracted, style="red" if unparsed else ""),
+        Text(extracted, style="red" if _much_unparsed(row) else ""),
         _number(row.nfe, 1),
         _number(row.tpf, 2),
         _number(row.tps, 0),
         _stock(report),
-        "; ".join(_also(report)),
+        Text("; ".join(_also(report)), style="red" if _much_unparsed(row) else ""),
     ]
+
+
+def _much_unparsed(row: ResultRow) -> bool:
+    return row.extraction_rate is not None and row.extraction_rate < 100 - UNPARSED_LIMIT
 
 
 def _also(report: PairReport) -> list[str]:
@@ -88,6 +91,8 @@ def _also(report: PairReport) -> list[str]:
     if report.malformed is not None:
         found.append(f"malformed {report.malformed} of {report.rows[0].n}")
     head = report.rows[0]
+    if _much_unparsed(head):  # in words as well: piped output has no colours
+        found.insert(0, f"no answer found in {100 - (head.extraction_rate or 0.0):.1f} % (limit {UNPARSED_LIMIT:g})")
     found += [label for label in head.labels if label.startswith(("subset", "mean of", "no verdict", "choices"))]
     if head.unusable_golds:
         found.append(f"{head.unusable_golds} unusable references")
