@@ -153,3 +153,9 @@ def test_next_token_distributions_are_refused_with_the_reason():
         bound_model(native, data_cfg("CLPInferencer"))
     other = {"type": "dare_eval.models.replay.ReplayModel", "path": "x"}
     assert bound_model(other, data_cfg("CLPInferencer")) is other
+
+
+def test_layers_spread_over_what_there_is(checkpoints):
+    spread = LLaDAModel(str(checkpoints["llada"]), decoding={"gen_length": 8}, device="spread")
+    plain = LLaDAModel(str(checkpoints["llada"]), decoding={"gen_length": 8}, device="cpu")
+    assert spread.generate(["one two"]) == plain.generate(["one two"])
