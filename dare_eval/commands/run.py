@@ -61,6 +61,7 @@ def run(
     if check_only:
         typer.echo(f"{config}: {len(cfg['models'])} models, {len(cfg['datasets'])} data sets, all of them usable")
         return
+    _check_writable(folder)
     arguments = ["-w", str(folder)]
     if not fresh and (earlier := unfinished_run(folder)):
         typer.echo(f"continuing {folder / earlier} (--fresh starts anew)")
@@ -69,6 +70,23 @@ def run(
         written = Path(place) / config.name
         cfg.dump(str(written))
         _opencompass([str(written), *arguments])
+
+
+def _check_writable(folder: Path) -> None:
+    """Refuse a folder of runs that cannot be made or written; raises ``SetupError``."""
+    import os
+
+    from dare_eval.errors import SetupError
+
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        problem = "" if os.access(folder, os.W_OK | os.X_OK) else "no permission, or a read-only disk"
+    except OSError as error:
+        problem = str(error.strerror)
+    if problem:
+        raise SetupError(
+            f"the work folder cannot be written: {problem}", seen=folder, remedy="choose another one with --work-dir"
+        )
 
 
 def _opencompass(arguments: list[str]) -> None:

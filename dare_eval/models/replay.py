@@ -54,6 +54,7 @@ class ReplayModel(BaseModel):
         self.template_parser = APITemplateParser(meta_template or HUMAN_BOT_ROUND)
         rows = _recordings(Path(expand(path)), gen_length)
         self.eos_texts = tuple(eos_texts)
+        self.keeps_ends = any(mark in row["output"] for row in rows for mark in self.eos_texts)
         self.by_id: dict[str, list[dict[str, Any]]] = {}
         for row in rows:
             self.by_id.setdefault(_item(row), []).append(row)
@@ -91,7 +92,8 @@ class ReplayModel(BaseModel):
             return GenText("", {"unrecorded": True})
         text = str(found[repeat]["output"])
         ends = [place for mark in self.eos_texts if (place := text.find(mark)) >= 0]
-        stats = {"nfe": found[repeat].get("steps"), "stop": "eos" if ends else "length"}
+        unended = "length" if self.keeps_ends else None
+        stats = {"nfe": found[repeat].get("steps"), "stop": "eos" if ends else unended}
         return GenText(text[: min(ends)] if ends else text, stats)
 
     def _find(self, prompt: Any, row: Row | None) -> list[dict[str, Any]]:

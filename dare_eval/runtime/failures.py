@@ -7,6 +7,7 @@ taken back when the pair is planned again.
 from __future__ import annotations
 
 import dataclasses
+import logging
 import re
 import traceback
 from dataclasses import dataclass
@@ -60,10 +61,18 @@ def failure_from(error: BaseException, *, model: str, dataset: str, stage: str, 
 
 
 def record_failure(work_dir: str | Path, failure: Failure) -> None:
-    """Write ``failure``; the first failure of a pair stays, later ones are consequences of it."""
+    """Write ``failure``; the first failure of a pair stays, later ones are consequences of it.
+
+    On a full disk it goes to the log only: the other tasks go on, and the report counts the pair as missing.
+    """
     path = _path(work_dir, failure.model, failure.dataset)
-    if not path.exists():
-        write_json(path, dataclasses.asdict(failure))
+    try:
+        if not path.exists():
+            write_json(path, dataclasses.asdict(failure))
+    except OSError as error:
+        logging.getLogger("OpenCompass").error(
+            f"{failure.model}/{failure.dataset}: {failure.cause} (not recorded: {error.strerror})"
+        )
 
 
 def take_back(work_dir: str | Path, model: str, dataset: str, *, stages: tuple[str, ...] = ()) -> None:

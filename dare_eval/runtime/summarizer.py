@@ -16,7 +16,8 @@ from typing import Any
 from opencompass.summarizers import DefaultSummarizer
 from opencompass.utils import dataset_abbr_from_cfg, model_abbr_from_cfg
 
-from dare_eval.errors import IncompleteError
+from dare_eval.errors import IncompleteError, SetupError
+from dare_eval.panels import show_error
 from dare_eval.records.summary import ResultRow, write_report
 from dare_eval.runtime.failures import Failure
 from dare_eval.runtime.groups import benchmark_groups
@@ -32,7 +33,19 @@ class ReportSummarizer(DefaultSummarizer):
     """
 
     def summarize(self, output_path: str | None = None, time_str: str = "") -> None:
-        """Write and show the report; raises ``SystemExit(3)`` when something is missing."""
+        """Write and show the report; exits with 3 when something is missing, 5 when it cannot be written."""
+        try:
+            self._report(output_path, time_str)
+        except OSError as error:
+            refused = SetupError(
+                f"the report cannot be written: {error.strerror}",
+                seen=error.filename or self.work_dir,
+                remedy="free disk space or repair the permissions, then run the same command again with -r",
+            )
+            show_error(refused)
+            raise SystemExit(refused.exit_code) from error
+
+    def _report(self, output_path: str | None, time_str: str) -> None:
         work_dir = Path(self.work_dir)
         self._upstream_files(output_path, time_str)
         pairs = [(model_abbr_from_cfg(m), dataset_abbr_from_cfg(d)) for m, d in self._combinations()]
@@ -41,11 +54,12 @@ class ReportSummarizer(DefaultSummarizer):
         groups = group_rows(wanted, {(one.model, one.dataset): one.rows[0] for one in reports})
         report = write_report(work_dir, [*_stored(reports), *groups])
         missing = [one for one in reports if not one.complete]
-        finish_manifest(work_dir, "incomplete" if missing else "finished", _decoding_s(work_dir, reports))
         console = output_console()
         show_table(console, reports, groups)
         show_failures(one.failure or _unexplained(one) for one in missing)
         console.print(f"report: {report}")
+        # last: a run that is killed before its table was seen is continued by the same command, not begun anew
+        finish_manifest(work_dir, "incomplete" if missing else "finished", _decoding_s(work_dir, reports))
         if missing:
             raise SystemExit(IncompleteError.exit_code)
 

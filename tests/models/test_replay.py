@@ -63,6 +63,11 @@ def test_question_text_in_the_last_human_turn_is_the_fallback(tmp_path):
     assert ask(replay, prompt="Q: What is 1? Also 2?") == "no end", "the longest question that stands there"
 
 
+def test_recordings_without_end_marks_say_nothing_about_how_they_ended(tmp_path):
+    found = ask(model(write(tmp_path / "r.jsonl", [{"item": "a", "output": "b"}])), id="a")
+    assert found.stats["stop"] is None
+
+
 def test_items_without_a_recording_are_marked(tmp_path):
     found = ask(model(write(tmp_path / "r.jsonl", ROWS), gen_length=128), id="q9")
     assert found == ""

@@ -103,3 +103,33 @@ def test_an_item_line_cut_in_half_is_decoded_again(workplace):
     items.write_bytes(b"\n".join(kept[:-1]) + b"\n" + kept[-1][:40])
     workplace.run(file, "-r")
     assert workplace.decoded()[11:] == ["10"]
+
+
+def test_killed_before_the_table_was_seen_is_not_finished(workplace):
+    """Without its last state a run counts as interrupted: the same command shows its numbers without decoding."""
+    config_file = place(workplace)
+    first = workplace.run(config_file)
+    manifest = json.loads((first.run / "manifest.json").read_text())
+    (first.run / "manifest.json").write_text(json.dumps({**manifest, "status": "running"}))
+    decoded = len(workplace.decoded())
+    again = workplace.run(config_file)
+    assert again.code == 0, again.text
+    assert len(workplace.decoded()) == decoded
+
+
+def test_the_last_state_is_written_after_the_table(monkeypatch, tmp_path):
+    from dare_eval.runtime import summarizer
+
+    def closed(*_):
+        raise BrokenPipeError(32, "the terminal is gone")
+
+    states = []
+    monkeypatch.setattr(summarizer.ReportSummarizer, "_upstream_files", lambda *_: None)
+    monkeypatch.setattr(summarizer.ReportSummarizer, "_combinations", lambda _: [])
+    monkeypatch.setattr(summarizer, "show_table", closed)
+    monkeypatch.setattr(summarizer, "finish_manifest", lambda *_: states.append("finished"))
+    made = object.__new__(summarizer.ReportSummarizer)
+    made.work_dir, made.summary_groups = str(tmp_path), []
+    with pytest.raises(SystemExit):
+        made.summarize()
+    assert states == []

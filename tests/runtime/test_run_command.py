@@ -128,3 +128,24 @@ def test_differences_between_scorers(workplace):
     assert [(row["item"], row["extracted"], row["upstream_extracted"]) for row in listed] == [
         (i, str(i + 1), str(i + 1)) for i in range(5)
     ]
+
+
+def test_work_folder_that_cannot_be_written(workplace):
+    file = workplace.config(config([FINE], [dataset()]))
+    (workplace.place / "taken").write_text("a file")
+    done = workplace.run("run", file, program="dare-eval", folder="taken/runs")
+    assert done.code == 5, done.text
+    assert done.err.count("╭") == 1
+    assert "--work-dir" in done.err
+    assert workplace.decoded() == []
+
+
+def test_report_that_cannot_be_written(workplace):
+    file = workplace.config(config([FINE], [dataset()]))
+    first = workplace.run(file)
+    (first.run / "report.json").unlink()
+    (first.run / "report.json").mkdir()
+    done = workplace.run(file, "-m", "viz", "-r")
+    assert done.code == 5, done.text
+    assert done.err.count("╭") == 1
+    assert "the report cannot be written" in done.err

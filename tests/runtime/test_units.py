@@ -167,3 +167,10 @@ def test_humaneval_rows_come_from_the_package(monkeypatch, tmp_path):
     replies = [json.loads(line) for line in canonical_solutions().read_text().splitlines()]
     assert [reply["item"] for reply in replies] == [row["task_id"] for row in rows]
     assert expand("humaneval:canonical") == str(tmp_path / "humaneval" / "canonical_solutions.jsonl")
+
+
+def test_failure_that_cannot_be_written_stops_nothing(tmp_path, caplog):
+    (tmp_path / "full").write_text("no folder can be made here")
+    failure = Failure(model="m", dataset="d", stage="infer", cause="the disk filled up")
+    record_failure(tmp_path / "full", failure)
+    assert "m/d: the disk filled up (not recorded" in caplog.text
