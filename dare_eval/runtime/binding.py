@@ -17,7 +17,7 @@ from dare_eval.evaluators.benchmarks import benchmark_of, is_likelihood
 from dare_eval.inferencers.likelihood import LikelihoodTask
 from dare_eval.presets import bind, bind_likelihood
 from dare_eval.runtime.dotted import resolve
-from dare_eval.runtime.swapping import check_inferencer
+from dare_eval.runtime.swapping import check_inferencer, ranking
 
 _NOT_ABOUT_GENERATION = ("preset", "dtype", "engine")
 _OTHERWISE_USED = ("cfg_scale", "block_length", "seed")
@@ -64,7 +64,7 @@ def _bound_likelihood(model_cfg: Any, dataset_cfg: Any) -> Any:
         bound["decoding"] = {"dtype": decoding["dtype"]}
     likelihood = dict(bound.get("likelihood") or {})
     settings = bind_likelihood(likelihood, decoding.get("preset"), _benchmark(dataset_cfg))
-    bound["likelihood"] = LikelihoodTask.build(settings).to_dict()
+    bound["likelihood"] = LikelihoodTask.build({"rank_by": ranking(dataset_cfg), **settings}).to_dict()
     return bound
 
 

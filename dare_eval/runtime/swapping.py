@@ -35,6 +35,11 @@ def check_inferencer(dataset_cfg: Any) -> None:
         )
 
 
+def ranking(dataset_cfg: Any) -> str:
+    """Return how the inferencer of a likelihood task compares options when nobody says otherwise."""
+    return str(getattr(OURS[inferencer_name(dataset_cfg).removeprefix("Diffusion")], "rank_by", ""))
+
+
 def swapped(dataset_cfg: Any, model: Any, context: ItemContext) -> Any:
     """Return the data set's ``infer_cfg`` with our inferencer, where there is one and ``model`` can work with it."""
     infer_cfg = copy.deepcopy(dataset_cfg["infer_cfg"])

@@ -126,6 +126,7 @@ def test_generation_only_settings_are_named_and_dropped_on_a_likelihood_task():
         assert f"{name} has no effect on a likelihood task" in texts
     assert bound["decoding"] == {"dtype": "bfloat16"}
     assert (bound["likelihood"]["mc_num"], bound["likelihood"]["cfg_scale"]) == (128, 0.5)
+    assert bound["likelihood"]["rank_by"] == "token"
     assert model["decoding"] is settings
 
 
