@@ -4,12 +4,14 @@ Importing OpenCompass costs several CPU seconds; upstream's runner pays them aga
 from the main thread only, with no thread pool and with a fresh tqdm lock in the child (a lock held by another thread
 at the fork would never be released there). The parent never initialises CUDA: devices are counted without it and
 each child sees its own through ``CUDA_VISIBLE_DEVICES``. Tasks that start engines or several processes per model
-run as ordinary subprocesses. A child that dies leaves a failure record, and the other tasks go on.
+run as ordinary subprocesses. A child that dies leaves a failure record, the other tasks go on, and the data sets that
+a killed child had not begun go to a new one.
 """
 
 from __future__ import annotations
 
 import contextlib
+import copy
 import os
 import re
 import shlex
@@ -30,7 +32,7 @@ from dare_eval.errors import SetupError
 from dare_eval.inferencers.item_store import item_files
 from dare_eval.runtime.devices import settled, visible_devices
 from dare_eval.runtime.dotted import dotted_types, resolve
-from dare_eval.runtime.failures import Failure, record_failure
+from dare_eval.runtime.failures import Failure, failure_of, record_failure
 
 SPAWNING = re.compile(r"lmdeploy|turbomind|sglang|vllm", re.IGNORECASE)
 """Model classes whose engines start processes of their own: they get a fresh interpreter."""
@@ -69,7 +71,7 @@ class ForkRunner(LocalRunner):
             while waiting or running:
                 self._start_ready(waiting, running, free)
                 if running:
-                    status += self._reap(running, free, len(tasks), len(status))
+                    status += self._reap(waiting, running, free, len(tasks))
         except BaseException:
             _end(running)
             raise
@@ -111,7 +113,9 @@ class ForkRunner(LocalRunner):
         process.returncode = 0  # this runner reaps it, so that Popen's destructor does not wait for it
         return process.pid
 
-    def _reap(self, running: dict[int, _Job], free: list[str], total: int, done: int) -> list[tuple[str, int]]:
+    def _reap(
+        self, waiting: list[_Job], running: dict[int, _Job], free: list[str], total: int
+    ) -> list[tuple[str, int]]:
         child, raw = os.wait()
         job = running.pop(child, None)
         if job is None:  # a child of some library: none of ours
@@ -122,9 +126,19 @@ class ForkRunner(LocalRunner):
             job.param_file.unlink(missing_ok=True)
         if code:
             get_logger().error(f"task {job.task.name} failed with code {code}, see {job.log}")
-            _record_lost(job, code)
-        get_logger().info(f"{done + 1} of {total} tasks finished")
+            later = _behind_the_killer(job) if code < 0 else []
+            _record_lost(job, code, spared=later)
+            if later:
+                waiting.append(self._rest_of(job, later))
+        get_logger().info(f"{total - len(waiting) - len(running)} of {total} tasks finished")
         return [(job.task.name, code)]
+
+    def _rest_of(self, job: _Job, abbrs: list[str]) -> _Job:
+        """Return the job of the data sets that a killed worker did not reach."""
+        rest = copy.deepcopy(job.task_cfg)
+        rest["datasets"] = [[cfg for cfg in job.task.dataset_cfgs[0] if dataset_abbr_from_cfg(cfg) in abbrs]]
+        get_logger().info(f"{len(abbrs)} data sets behind the one that killed the worker go to a new one")
+        return _Job(TASKS.build({"cfg": rest, "type": self.task_cfg["type"]}), rest)
 
 
 def needs_interpreter(task: Any) -> bool:
@@ -190,12 +204,34 @@ def _import_ahead(tasks: Sequence[Any]) -> None:
             resolve("class", path)
 
 
-def _record_lost(job: _Job, code: int) -> None:
-    """Record a failure for each pair of a dead worker that has neither output nor failure of its own."""
+def _behind_the_killer(job: _Job) -> list[str]:
+    """Return the abbrs of the data sets that a killed worker had not begun.
+
+    None when it died before its first item: then the model is the likely cause, and each data set would kill again.
+    """
+    if len(job.task.model_cfgs) != 1 or job.task.output_subdir != "predictions":
+        return []
+    open_ones = [
+        (cfg, output, common["dataset"])
+        for cfg, (common, output) in zip(job.task.dataset_cfgs[0], _pairs(job), strict=True)
+        if not output.exists() and failure_of(job.task.work_dir, common["model"], common["dataset"]) is None
+    ]
+    begun = len(open_ones) < len(job.task.dataset_cfgs[0]) or _saved(open_ones[0][1], open_ones[0][2])
+    return [dataset_abbr_from_cfg(cfg) for cfg, *_ in open_ones[1:]] if begun else []
+
+
+def _saved(output: Path, dataset: str) -> int:
+    """Return how many items of a data set were decoded and kept."""
+    return sum(path.read_bytes().count(b"\n") for path in item_files(output.parent, dataset))
+
+
+def _record_lost(job: _Job, code: int, spared: Sequence[str] = ()) -> None:
+    """Record a failure for each pair of a dead worker that has no output, failure of its own or new worker."""
     how = f"signal {-code} ({signal.Signals(-code).name})" if code < 0 else f"exit code {code}"
-    for common, output in _pairs(job):
-        if not output.exists():
-            saved = sum(path.read_bytes().count(b"\n") for path in item_files(output.parent, common["dataset"]))
+    cfgs = [cfg for dataset_cfgs in job.task.dataset_cfgs for cfg in dataset_cfgs]
+    for cfg, (common, output) in zip(cfgs, _pairs(job), strict=True):
+        if not output.exists() and dataset_abbr_from_cfg(cfg) not in spared:
+            saved = _saved(output, common["dataset"])
             decoding = job.task.output_subdir == "predictions"
             failure = Failure(
                 cause=f"the worker ended with {how}",

@@ -91,6 +91,23 @@ def test_missing_data_is_named_with_the_place_it_was_looked_for(workplace):
     assert done.row(dataset="add")["value"] == 100
 
 
+def test_data_sets_behind_the_one_that_kills_go_to_a_new_worker(workplace):
+    sets = [dataset(), dataset("far", start=100), dataset("farther", start=200)]
+    done = workplace.run(workplace.config(config([model("victim", kill_at=9, batch_size=2)], sets)))
+    assert done.code == 3 and panels(done) == 1
+    assert "add" in done.err and "SIGKILL" in done.err
+    assert done.row(dataset="far")["value"] == done.row(dataset="farther")["value"] == 100
+    assert done.row(dataset="add")["value"] is None
+
+
+def test_a_worker_killed_before_its_first_item_is_not_started_again(workplace):
+    sets = [dataset(), dataset("far", start=100)]
+    done = workplace.run(workplace.config(config([model("victim", kill_at=0, batch_size=2), FINE], sets)))
+    assert done.code == 3 and panels(done) == 2
+    assert done.row(model="victim", dataset="far")["value"] is None
+    assert done.row(model="fine", dataset="far")["value"] == 100
+
+
 def test_killed_worker_leaves_a_panel_and_its_items(workplace):
     place = workplace.config(config([model("victim", kill_at=9, batch_size=2), FINE], [dataset()]))
     done = workplace.run(place)
