@@ -19,11 +19,13 @@ def test_demo_evaluates_trains_and_compares(checkout):  # noqa: F811
     command = ["bash", "scripts/demo.sh"]
     done = subprocess.run(command, cwd=checkout, env=env, capture_output=True, text=True, timeout=900, check=False)
     assert done.returncode == 0, done.stdout[-4000:] + done.stderr[-4000:]
-    reports = sorted((checkout / "runs").rglob("report.json"), key=lambda p: p.stat().st_mtime)
-    first, last = json.loads(reports[0].read_text()), json.loads(reports[-1].read_text())
-    before = next(r for r in first if r["metric"] == "exact" and "sudoku" in r["dataset"])
-    after = next(r for r in last if r["metric"] == "exact" and "sudoku" in r["dataset"])
+    found = {path: json.loads(path.read_text()) for path in (checkout / "runs").rglob("report.json")}
+    rows = [(path, row) for path, report in found.items() for row in report if row["metric"] == "exact"]
+    before = next(row for path, row in rows if "tiny_planning" in path.parts and row["dataset"] == "sudoku4")
+    [(place, after)] = [(p, row) for p, row in rows if "sft_tiny_sudoku_more" in p.parts and row["model"] != "tiny-sudoku"]
     assert before["value"] < 60 < 75 < after["value"]
-    assert before["low"] < before["value"] < before["high"] and before["n"] == before["expected"]
-    assert str(reports[-1].parent) in done.stdout or reports[-1].parent.name in done.stdout
+    for row in (before, after):
+        assert row["low"] < row["value"] < row["high"] and row["n"] == row["expected"] == 400
+        assert row["nfe"] == 16 and row["tps"] > 0
+    assert place.parent.name in done.stdout
     assert re.search(r"wins|losses", done.stdout)
