@@ -5,8 +5,11 @@ Each verb lives in ``dare_train/commands``; this file only names them, so that `
 
 from __future__ import annotations
 
+import os
+
 import typer
 
+from dare_eval.errors import DareError
 from dare_eval.panels import run_guarded
 from dare_train.commands.preference import preference
 from dare_train.commands.sft import sft
@@ -23,5 +26,11 @@ app.command()(preference)
 
 
 def main() -> None:
-    """Entry point of the ``dare-train`` command."""
-    run_guarded(app)
+    """Entry point of the ``dare-train`` command; of several processes only the first one speaks."""
+    if os.environ.get("RANK", "0") == "0":
+        run_guarded(app)
+        return
+    try:
+        app()
+    except DareError as error:
+        raise SystemExit(error.exit_code) from None

@@ -123,6 +123,13 @@ class OptimSettings(Section):
     clip_norm: float | None = setting(1.0, "largest gradient norm; null switches clipping off", unit="gradient", gt=0)
     schedule: Literal["constant", "linear", "cosine"] = setting("cosine", "shape of the learning rate after warm-up")
     warmup_steps: Count = setting(0, "linear rise from zero", unit="steps")
+    ema_decay: float | None = setting(
+        None,
+        "decay of a moving average of the weights, which is then what is judged and exported",
+        unit="kept per step",
+        gt=0,
+        lt=1,
+    )
     min_lr_frac: float = setting(0.0, "learning rate at the last step", unit="share of lr", ge=0, le=1)
 
 
@@ -136,6 +143,12 @@ class TrainSettings(Section):
     log_every: Positive = setting(10, "distance of two lines in metrics.jsonl", unit="steps")
     save_every: Count = setting(0, "distance of two checkpoints; 0 keeps the last one only", unit="steps")
     keep_checkpoints: Positive = setting(2, "checkpoints kept for resuming", unit="checkpoints")
+    precision: Literal["full", "bf16"] = setting("full", "bf16: products in bfloat16, weights and sums as model.dtype")
+    gradient_checkpointing: bool = setting(False, "recompute each layer in the backward pass: less memory, more time")
+    strategy: Literal["auto", "ddp", "fsdp2"] = setting(
+        "auto", "several processes: whole copies or shards (auto: fsdp2)"
+    )
+    track: tuple[Literal["tensorboard", "wandb", "trackio"], ...] = setting((), "training curves elsewhere, too")
     threads: Positive | None = setting(None, "threads of torch; null leaves its own choice", unit="threads")
     device: Literal["auto", "cpu", "cuda"] = setting("auto", "where the network lives")
 

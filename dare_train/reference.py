@@ -3,20 +3,17 @@
 from __future__ import annotations
 
 import contextlib
-import copy
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 from dare_train.adapters import adapters_off, has_adapters
 
 
 class Reference:
-    """Gives the reference network of a trained one; a copy is made only when there is no adapter to switch off."""
+    """Gives the reference network of a trained one; a second one is built only without an adapter to switch off."""
 
-    def __init__(self, network: Any) -> None:
-        self._copy = None
-        if not has_adapters(network):
-            self._copy = copy.deepcopy(network).eval().requires_grad_(False)
+    def __init__(self, network: Any, build: Callable[[], Any]) -> None:
+        self._copy = None if has_adapters(network) else build().eval().requires_grad_(False)
 
     @contextlib.contextmanager
     def of(self, network: Any) -> Iterator[Any]:

@@ -19,11 +19,13 @@ Score = Callable[[], Tensor]
 """Computes the values of one chunk, [x]."""
 
 
-def replay_backward(chunks: Sequence[Score], objective: Callable[[Tensor], Tensor]) -> Tensor:
+def replay_backward(
+    chunks: Sequence[Score], objective: Callable[[Tensor], Tensor], *, skip_idle: bool = True
+) -> Tensor:
     """Add the gradient of ``objective(values)`` and return its value.
 
-    ``objective`` gets the values of all chunks, concatenated, and returns a scalar. Chunks whose values do not
-    matter (zero derivatives) are not computed again.
+    ``objective`` gets the values of all chunks, concatenated, and returns a scalar. With ``skip_idle``, chunks
+    whose values do not matter (zero derivatives) are not computed again; processes that share a network must not skip.
     """
     with torch.no_grad():
         values = [chunk() for chunk in chunks]
@@ -32,6 +34,6 @@ def replay_backward(chunks: Sequence[Score], objective: Callable[[Tensor], Tenso
     (slope_X,) = torch.autograd.grad(loss, leaf_X)
     slopes = torch.split(slope_X, [len(value) for value in values])
     for chunk, slope in zip(chunks, slopes, strict=True):
-        if slope.count_nonzero():
+        if not skip_idle or slope.count_nonzero():
             torch.autograd.backward(chunk(), slope)
     return loss.detach()

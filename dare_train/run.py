@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from rich.console import Console
 
-from dare_eval.errors import SetupError
+from dare_eval.errors import SetupError, UsageError
 from dare_train.config import RunConfig
 from dare_train.engine.world import World
 from dare_train.folder import RunFolder, open_folder, write_config
@@ -37,17 +37,32 @@ class Prepared:
 
 def prepare(config: RunConfig, method: Method) -> Prepared:
     """Check everything that can be checked before weights are read; raises the error of what is wrong."""
+    device, world = join(config)
+    if config.train.batch_size % world.size:
+        raise UsageError(
+            "train.batch_size is not a multiple of the number of processes",
+            seen=f"{config.train.batch_size} rows, {world.size} processes",
+            allowed=f"a multiple of {world.size}",
+        )
+    plan = plan_model(config.model)
+    return Prepared(config, plan, method.read(plan, config.data), device, world)
+
+
+def join(config: RunConfig) -> tuple[str, World]:
+    """Return this process's device and its place among all processes."""
     from dare_train.engine.world import join_world
 
     device = choose_device(config.train.device, int(os.environ.get("LOCAL_RANK", "0")))
-    plan = plan_model(config.model)
-    rows = method.read(plan, config.data)
-    return Prepared(config, plan, rows, device, join_world(device))
+    return device, join_world(device)
 
 
 def run(config: RunConfig, method: Method, console: Console, *, fresh: bool = False) -> RunFolder:
     """Train ``config`` to its end and return its folder; a finished run is reported and not repeated."""
-    folder = open_folder(config, fresh=fresh)
+    _, world = join(config)
+    if world.leads:
+        open_folder(config, fresh=fresh)
+    world.barrier()
+    folder = open_folder(config)
     if folder.finished:
         console.print(f"already trained: {folder.model} (--fresh trains again)")
         return folder
@@ -56,24 +71,62 @@ def run(config: RunConfig, method: Method, console: Console, *, fresh: bool = Fa
     return open_folder(config)
 
 
+def build_state(prepared: Prepared, algorithm: Any) -> Any:
+    """Return the moving parts of a run before its first step."""
+    from dare_train.engine.ema import Ema
+    from dare_train.engine.loop import TrainState
+    from dare_train.engine.optim import build_optimizer
+    from dare_train.engine.sharding import place
+
+    config, world = prepared.config, prepared.world
+
+    def build() -> Any:
+        def make(empty: bool) -> Any:
+            return build_model(prepared.plan, config.model, config.seed, empty=empty)
+
+        train = config.train
+        found: Any = place(make, world, strategy=train.strategy, device=prepared.device, precision=train.precision)
+        found.gradient_checkpointing = train.gradient_checkpointing
+        return found.train()
+
+    network = build()
+    algorithm.begin(network, build)
+    ema = Ema(network, config.optim.ema_decay) if config.optim.ema_decay else None
+    optimizer = build_optimizer(network, config.optim)
+    return TrainState(network, optimizer, algorithm, world, ema=ema, strategy=config.train.strategy)
+
+
+def gather_model(prepared: Prepared, state: Any) -> Any:
+    """Return the trained network (or its average) as one whole in the first process; every process must call it."""
+    from dare_train.engine.sharding import whole_state
+
+    with state.ema.applied(state.network) if state.ema is not None else contextlib.nullcontext():
+        full = {name: tensor.detach().clone() for name, tensor in whole_state(state.network, state.world).items()}
+    if not state.world.leads:
+        return None
+    adapted = prepared.config.model.lora is not None
+    network = build_model(prepared.plan, prepared.config.model, prepared.config.seed, empty=True)
+    kept = {name: tensor for name, tensor in full.items() if ".lora_" in name or not adapted}
+    network.load_state_dict(kept, assign=True, strict=not adapted)
+    return network.eval()
+
+
 def train_prepared(prepared: Prepared, folder: RunFolder, name: str, algorithm: Any, console: Console) -> None:
     """Build or resume the network, train it, export it and write its manifest."""
     import torch
 
     from dare_train.engine.checkpoint import load_checkpoint
-    from dare_train.engine.loop import TrainState, train
-    from dare_train.engine.optim import build_optimizer
+    from dare_train.engine.loop import train
     from dare_train.export import export_model
 
     config, world = prepared.config, prepared.world
     if config.train.threads:
         torch.set_num_threads(config.train.threads)
-    network = build_model(prepared.plan, config.model, config.seed, prepared.device).train()
-    algorithm.begin(network)
-    state = TrainState(network, build_optimizer(network, config.optim), algorithm, world)
+    state = build_state(prepared, algorithm)
     if folder.checkpoint:
-        state.restore(load_checkpoint(folder.checkpoint, network, state.optimizer, world))
-        console.print(f"continuing after step {state.step}")
+        load_checkpoint(folder.checkpoint, state)
+        if world.leads:
+            console.print(f"continuing after step {state.step}")
     if world.leads:
         write_config(folder, config)
         start_manifest(folder.path, prepared, name, algorithm)
@@ -86,8 +139,9 @@ def train_prepared(prepared: Prepared, folder: RunFolder, name: str, algorithm: 
         if isinstance(error, OSError):
             raise _unwritable(folder, error) from error
         raise
+    finished = gather_model(prepared, state)
     if world.leads:
-        export_model(network.eval(), prepared.plan.tokenizer, folder.model, config.model)
+        export_model(finished, prepared.plan.tokenizer, folder.model, config.model)
         finish_manifest(folder.path, state, status="finished", model=folder.model)
 
 

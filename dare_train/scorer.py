@@ -30,20 +30,42 @@ def token_logps(
 
 
 def block_token_logps(
-    network: Any, noisy_BT: Tensor, target_BT: Tensor, chosen_BT: Tensor, valid_BT: Tensor, *, block_length: int
+    network: Any,
+    noisy_BT: Tensor,
+    target_BT: Tensor,
+    chosen_BT: Tensor,
+    valid_BT: Tensor,
+    *,
+    block_length: int,
+    trim: bool = True,
 ) -> Tensor:
-    """Return log p(target | own noisy block, clean blocks before) at the chosen positions: float32 [X]."""
+    """Return log p(target | own noisy block, clean blocks before) at the chosen positions: float32 [X].
+
+    With ``trim``, what cannot matter is left out of the doubled sequence: noisy blocks in which no row has a chosen
+    position (the prompt), and clean blocks that no such block looks back to. The values are the same.
+    """
     length = noisy_BT.shape[1]
-    ids_BS = torch.cat([noisy_BT, target_BT], dim=1)
-    place_T = torch.arange(length, device=noisy_BT.device)
-    positions_BS = torch.cat([place_T, place_T]).expand(ids_BS.shape)
-    seen_SS = doubled_block_mask(length, block_length).to(noisy_BT.device)
-    valid_BS = valid_BT.repeat(1, 2)
-    mask = seen_SS[None, None]
+    first, last = _block_span(chosen_BT, block_length) if trim else (0, length)
+    noisy_place = torch.arange(first, min(last, length), device=noisy_BT.device)
+    clean_place = torch.arange(max(last - block_length, 0) if trim else length, device=noisy_BT.device)
+    place_S = torch.cat([noisy_place, clean_place])
+    ids_BS = torch.cat([noisy_BT[:, noisy_place], target_BT[:, clean_place]], dim=1)
+    kept_S = torch.cat([noisy_place, length + clean_place])
+    mask = doubled_block_mask(length, block_length).to(noisy_BT.device)[kept_S][:, kept_S][None, None]
     if not bool(valid_BT.all()):
-        mask = mask & valid_BS[:, None, None, :]
-    hidden_BSD = network.body(ids_BS, positions_BT=positions_BS, mask=mask)
-    return _logps_at(network, hidden_BSD[:, :length], target_BT, chosen_BT, shift=False)
+        mask = mask & valid_BT[:, place_S][:, None, None, :]
+    hidden_BSD = network.body(ids_BS, positions_BT=place_S.expand(ids_BS.shape), mask=mask)
+    shown = slice(first, min(last, length))
+    hidden_BTD = hidden_BSD[:, : len(noisy_place)]
+    return _logps_at(network, hidden_BTD, target_BT[:, shown], chosen_BT[:, shown], shift=False)
+
+
+def _block_span(chosen_BT: Tensor, block_length: int) -> tuple[int, int]:
+    """Return where the first block with a chosen position begins and the last one ends, over all rows."""
+    places = chosen_BT.any(0).nonzero().flatten()
+    if not len(places):
+        return 0, block_length
+    return int(places[0]) // block_length * block_length, (int(places[-1]) // block_length + 1) * block_length
 
 
 def key_mask(valid_BT: Tensor) -> Tensor | None:

@@ -90,19 +90,35 @@ def token_ids(tokenizer: Any) -> dict[str, int]:
     return {key: value for key, value in found.items() if value is not None}
 
 
-def build_model(plan: ModelPlan, settings: ModelSettings, seed: int, device: str) -> Any:
-    """Return the network with its weights: those of the checkpoint, or drawn from the seed."""
+def build_model(plan: ModelPlan, settings: ModelSettings, seed: int, *, empty: bool = False) -> Any:
+    """Return the network with its weights: those of the checkpoint, or drawn from the seed.
+
+    ``empty`` gives the same modules on the meta device, for processes that are sent their share.
+    """
+    network = _empty_network(plan, settings) if empty else _filled_network(plan, settings, seed)
+    if settings.lora:
+        from dare_train.adapters import add_lora
+
+        add_lora(network, settings.lora, seeded(derive(seed, "adapters")))
+    return network
+
+
+def _filled_network(plan: ModelPlan, settings: ModelSettings, seed: int) -> Any:
     from dare_eval.networks import build_network, load_network
 
     if plan.folder is not None:
-        network = load_network(str(plan.folder), dtype=settings.dtype, device=device, quantize=settings.quantize)
-        if settings.lora:
-            from dare_train.adapters import add_lora
-
-            add_lora(network, settings.lora, seeded(derive(seed, "adapters")))
-        return network
+        return load_network(str(plan.folder), dtype=settings.dtype, quantize=settings.quantize)
     network = build_network(dict(plan.config.raw), generator=seeded(derive(seed, "initialisation")))
-    return network.to(device=device, dtype=torch_dtype(settings.dtype))
+    return network.to(torch_dtype(settings.dtype))
+
+
+def _empty_network(plan: ModelPlan, settings: ModelSettings) -> Any:
+    import torch
+
+    from dare_eval.networks import DiffusionNetwork
+
+    with torch.device("meta"):
+        return DiffusionNetwork(plan.config).to(torch_dtype(settings.dtype))
 
 
 def torch_dtype(name: str) -> Any:

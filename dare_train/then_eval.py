@@ -66,7 +66,7 @@ def run_evaluation(plan: FollowUp, model: Path, work_dir: Path, console: Console
     command = [str(plan.program), str(plan.config), "-w", str(work_dir)]
     earlier = sorted(path.name for path in work_dir.iterdir() if path.is_dir() and TIMESTAMP.fullmatch(path.name))
     command += ["-r", earlier[-1]] if earlier else []
-    environment = {**os.environ, variable_names(plan.model_name)[0]: str(model.resolve())}
+    environment = {**plain_environment(), variable_names(plan.model_name)[0]: str(model.resolve())}
     log = work_dir.with_name(f"{work_dir.name}.log")
     with log.open("w") as stream:
         done = subprocess.run(command, env=environment, stdout=stream, stderr=subprocess.STDOUT, check=False)
@@ -81,6 +81,12 @@ def run_evaluation(plan: FollowUp, model: Path, work_dir: Path, console: Console
     run = find_run(work_dir)
     _check_weights(run, model)
     return run
+
+
+def plain_environment() -> dict[str, str]:
+    """Return the environment without what a launcher of several processes put there."""
+    theirs = ("RANK", "LOCAL_RANK", "WORLD_SIZE", "LOCAL_WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT", "GROUP_RANK")
+    return {key: value for key, value in os.environ.items() if key not in theirs and not key.startswith("TORCHELASTIC")}
 
 
 def baseline_run(plan: FollowUp, candidate: Run, folder: Path, store: Store, console: Console) -> Run:

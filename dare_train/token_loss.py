@@ -15,6 +15,7 @@ from typing import Any
 
 import torch
 from torch import Tensor, nn
+from torch.distributed.fsdp import FSDPModule
 from torch.nn import functional
 from torch.utils.checkpoint import checkpoint
 
@@ -59,7 +60,7 @@ def _torch_chunked(hidden_XD: Tensor, weight_VD: Tensor, target_X: Tensor, size:
 
 def _plain_weight(network: Any) -> Tensor | None:
     """Return the head's weight when it is one local tensor that no wrapper stands in front of."""
-    if not has_torch_chunks():
+    if not has_torch_chunks() or isinstance(network, FSDPModule):  # shards are whole only inside the network's methods
         return None
     names = network.config.names
     module = network.at(names.embed if network.config.tied_head else names.head)

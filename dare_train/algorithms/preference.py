@@ -11,7 +11,7 @@ Shape suffixes: P pairs, S = 2 P answers (better and worse alternate), R = S M n
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -105,9 +105,9 @@ class Preference:
         self.order = RowOrder(len(pairs), plan.seed, shuffle=plan.shuffle)
         self._reference: Reference | None = None
 
-    def begin(self, network: Any) -> None:
+    def begin(self, network: Any, build: Callable[[], Any]) -> None:
         """Keep the network as it is before training as the reference."""
-        self._reference = Reference(network)
+        self._reference = Reference(network, build)
 
     def work(self, step: int) -> list[PreferencePart]:
         """Return this process's micro-batches of optimizer step ``step``."""
@@ -135,7 +135,7 @@ class Preference:
             # Gradients are averaged over processes, the loss is a sum over them.
             return self.world.size * preference_losses(margin_P, plan.beta).sum() / part.whole
 
-        loss = replay_backward(chunks, objective) / self.world.size
+        loss = replay_backward(chunks, objective, skip_idle=self.world.size == 1) / self.world.size
         margin_P, rows = margins[0], float(len(part.policy.ids_RT))
         return {
             "loss": float(loss),
@@ -149,7 +149,7 @@ class Preference:
     def evaluate(self, network: Any) -> dict[str, list[float]]:
         """Return, per held-out pair of this process, the margin, and whether margin and policy prefer the better."""
         found: dict[str, list[float]] = {"margin": [], "margin_accuracy": [], "policy_accuracy": []}
-        share = self.world.share(list(enumerate(self.heldout)))
+        share, own = self.world.even_share(list(enumerate(self.heldout)))
         for rows in slices(len(share), self.plan.micro_batch_size):
             keyed = share[rows]
             answers = self._noised(keyed, "heldout", times=self.plan.heldout_times, masks=1)
@@ -159,7 +159,7 @@ class Preference:
             found["margin"] += margin_P.tolist()
             found["margin_accuracy"] += right_share(margin_P).tolist()
             found["policy_accuracy"] += right_share(value_S[::2] - value_S[1::2]).tolist()
-        return found if self.heldout else {}
+        return {name: values[:own] for name, values in found.items()} if self.heldout else {}
 
     def describe(self) -> dict[str, Any]:
         """Return the resolved settings for the manifest."""

@@ -6,7 +6,7 @@ its noise from its own stream. Formula and normalisers: ``dare_train.objectives`
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -72,7 +72,7 @@ class Sft:
         self.examples, self.heldout, self.plan, self.world = examples, heldout, plan, world
         self.order = RowOrder(len(examples), plan.seed, shuffle=plan.shuffle)
 
-    def begin(self, network: Any) -> None:
+    def begin(self, network: Any, build: Callable[[], Any]) -> None:
         """Need nothing of the network as it is before training."""
 
     def work(self, step: int) -> list[SftPart]:
@@ -152,7 +152,7 @@ class Sft:
     def evaluate(self, network: Any) -> dict[str, list[float]]:
         """Return the likelihood bound of each held-out row of this process, in nats per answer token."""
         plan, found = self.plan, []
-        share = self.world.share(range(len(self.heldout)))
+        share, own = self.world.even_share(range(len(self.heldout)))
         for rows in slices(len(share), plan.micro_batch_size):
             chosen = share[rows]
             batch = collate([self.heldout[index] for index in chosen], chosen, pad_id=plan.pad_id)
@@ -164,7 +164,7 @@ class Sft:
                 logp_X = self._logps(network, *(tensor.to(plan.device) for tensor in tensors)).cpu()
                 total_B -= row_sums(logp_X * weight_BT[noised.masked_BT], noised.masked_BT)
             found += (total_B / HELDOUT_SAMPLES).tolist()
-        return {"nll": found} if self.heldout else {}
+        return {"nll": found[:own]} if self.heldout else {}
 
     def _logps(self, network: Any, noisy_BT: Tensor, ids_BT: Tensor, masked_BT: Tensor, valid_BT: Tensor) -> Tensor:
         block = self.plan.objective.block_length

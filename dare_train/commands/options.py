@@ -24,3 +24,4 @@ Baseline = Annotated[
     ),
 ]
 Fresh = Annotated[bool, typer.Option("--fresh", help="Move an earlier run in output_dir aside and start again.")]
+Nproc = Annotated[int, typer.Option("--nproc", min=1, help="Train in so many processes on this machine (torchrun).")]

@@ -9,6 +9,7 @@ from dare_train.commands.options import (
     DryRun,
     EvalConfig,
     Fresh,
+    Nproc,
     OutputDir,
     Overrides,
     ShowConfig,
@@ -27,6 +28,7 @@ def preference(
     eval_config: EvalConfig = None,
     baseline: Baseline = None,
     fresh: Fresh = False,
+    nproc: Nproc = 1,
 ) -> None:
     """Train on pairs of a better and a worse answer: vrpo (default) or dpo."""
     from dare_train.commands.names import check_algo
@@ -44,5 +46,6 @@ def preference(
         eval_config=eval_config,
         baseline=baseline,
         fresh=fresh,
+        nproc=nproc,
     )
     run_verb(request)

@@ -8,6 +8,7 @@ from dare_train.commands.options import (
     DryRun,
     EvalConfig,
     Fresh,
+    Nproc,
     OutputDir,
     Overrides,
     ShowConfig,
@@ -25,6 +26,7 @@ def sft(
     eval_config: EvalConfig = None,
     baseline: Baseline = None,
     fresh: Fresh = False,
+    nproc: Nproc = 1,
 ) -> None:
     """Fine-tune on prompts and answers by masked or block diffusion (LLaDA, Dream, SDAR, LLaDA2)."""
     from dare_train.commands.verb import Request, run_verb
@@ -40,5 +42,6 @@ def sft(
         eval_config=eval_config,
         baseline=baseline,
         fresh=fresh,
+        nproc=nproc,
     )
     run_verb(request)

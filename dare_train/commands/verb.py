@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -23,7 +24,15 @@ class Request:
     eval_config: str | None
     baseline: str | None
     fresh: bool
+    nproc: int = 1
     algo: str | None = None
+
+    def arguments(self) -> list[str]:
+        """Return the command line that trains the same without evaluating."""
+        parts = [self.verb, *(["--config", str(self.config)] if self.config else [])]
+        for override in self.all_overrides():
+            parts += ["--set", override]
+        return [*parts, *(["--fresh"] if self.fresh else [])]
 
     def all_overrides(self) -> list[str]:
         """Return ``--set`` values and the options that stand for one."""
@@ -41,12 +50,15 @@ def run_verb(request: Request) -> None:
     from dare_train.config import VERBS
 
     console = output_console()
+    console.quiet = os.environ.get("RANK", "0") != "0"
     config = load_config(VERBS[request.verb], request.config, request.all_overrides())
     if request.show_config:
         console.out(to_yaml(config), end="", highlight=False)
         return
     from dare_train.algorithms.build import METHODS
+    from dare_train.folder import open_folder
     from dare_train.follow_up import check_follow_up
+    from dare_train.launch import launch
     from dare_train.run import prepare, run
 
     method = METHODS[request.verb]
@@ -56,7 +68,13 @@ def run_verb(request: Request) -> None:
 
         show_estimate(prepare(config, method), method, console)
         return
-    folder = run(config, method, console, fresh=request.fresh)
+    if request.nproc > 1:
+        launch(request.arguments(), request.nproc)
+        folder = open_folder(config)
+    else:
+        folder = run(config, method, console, fresh=request.fresh)
+    if os.environ.get("RANK", "0") != "0":
+        return
     console.print(f"model: {folder.model}", soft_wrap=True)
     if follow_up is not None:
         from dare_train.then_eval import evaluate_and_compare

@@ -13,10 +13,9 @@ import shutil
 import warnings
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import torch
-from torch import nn
 from torch.distributed.checkpoint.api import CheckpointException
 from torch.distributed.checkpoint.state_dict import get_state_dict, set_state_dict
 from torch.distributed.checkpoint.state_dict_loader import load as dcp_load
@@ -24,18 +23,19 @@ from torch.distributed.checkpoint.state_dict_saver import save as dcp_save
 
 from dare_eval.errors import DataError, SetupError
 from dare_eval.records.atomic import read_json, write_json
-from dare_train.engine.world import World
+
+if TYPE_CHECKING:
+    from dare_train.engine.loop import TrainState
 
 PREFIX = "step_"
 
 
-def save_checkpoint(
-    folder: Path, network: nn.Module, optimizer: torch.optim.Optimizer, progress: dict[str, Any], world: World
-) -> Path:
-    """Write the state after ``progress['step']`` steps below ``folder`` and return its path.
+def save_checkpoint(folder: Path, state: TrainState) -> Path:
+    """Write ``state`` below ``folder`` and return its path.
 
     Raises ``SetupError`` when it cannot be written; earlier checkpoints are untouched then.
     """
+    world, progress = state.world, state.progress()
     final = folder / f"{PREFIX}{progress['step']:08d}"
     draft = folder / f".{final.name}.tmp"
     try:
@@ -43,10 +43,9 @@ def save_checkpoint(
             shutil.rmtree(draft, ignore_errors=True)
             draft.mkdir(parents=True)
         world.barrier()
-        parameters, states = get_state_dict(network, optimizer)
-        content = {"network": parameters, "optimizer": states}
         with _quiet():
-            dcp_save(content, checkpoint_id=draft, no_dist=world.size == 1)
+            dcp_save(_content(state), checkpoint_id=draft, no_dist=world.size == 1)
+        world.barrier()
         if world.leads:
             write_json(draft / "progress.json", {**progress, "torch_rng": torch.get_rng_state().tolist()})
             shutil.rmtree(final, ignore_errors=True)
@@ -63,23 +62,30 @@ def save_checkpoint(
     return final
 
 
-def load_checkpoint(path: Path, network: nn.Module, optimizer: torch.optim.Optimizer, world: World) -> dict[str, Any]:
-    """Fill ``network`` and ``optimizer`` from ``path`` and return its progress; raises ``DataError`` when damaged."""
+def load_checkpoint(path: Path, state: TrainState) -> None:
+    """Fill ``state`` from ``path``; the number of processes may be another one. Raises ``DataError`` when damaged."""
     progress: dict[str, Any] = read_json(path / "progress.json", "the progress of the checkpoint")
-    parameters, states = get_state_dict(network, optimizer)
-    content: dict[str, Any] = {"network": parameters, "optimizer": states}
+    content = _content(state)
     try:
         with _quiet():
-            dcp_load(content, checkpoint_id=path, no_dist=world.size == 1)
+            dcp_load(content, checkpoint_id=path, no_dist=state.world.size == 1)
     except (OSError, RuntimeError, ValueError, CheckpointException) as error:
         raise DataError(
             f"the checkpoint cannot be read: {_reason(error)}",
             seen=path,
             remedy=f"remove {path} to continue from the one before, or train afresh with --fresh",
         ) from error
-    set_state_dict(network, optimizer, model_state_dict=content["network"], optim_state_dict=content["optimizer"])
+    set_state_dict(
+        state.network, state.optimizer, model_state_dict=content["network"], optim_state_dict=content["optimizer"]
+    )
     torch.set_rng_state(torch.tensor(progress.pop("torch_rng"), dtype=torch.uint8))
-    return progress
+    state.restore(progress)
+
+
+def _content(state: TrainState) -> dict[str, Any]:
+    parameters, states = get_state_dict(state.network, state.optimizer)
+    average = {"ema": state.ema.shadow} if state.ema is not None else {}
+    return {"network": parameters, "optimizer": states, **average}
 
 
 def checkpoints(folder: Path) -> list[Path]:

@@ -6,6 +6,7 @@ watches training; the score that counts comes from the evaluation that follows (
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
@@ -23,7 +24,8 @@ RESAMPLES = 2000
 def judge(state: TrainState, metrics: MetricsFile | None, console: Console) -> dict[str, float]:
     """Evaluate the held-out rows, write and show the result; empty when no row is held out."""
     state.network.eval()
-    values = state.world.gather(state.algorithm.evaluate(state.network))
+    with state.ema.applied(state.network) if state.ema is not None else contextlib.nullcontext():
+        values = state.world.gather(state.algorithm.evaluate(state.network))
     state.network.train()
     if not values:
         return {}

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Protocol
@@ -23,19 +23,22 @@ from torch import nn
 from dare_eval.errors import IncompleteError
 from dare_train.config import RunConfig
 from dare_train.engine.checkpoint import prune_checkpoints, save_checkpoint
+from dare_train.engine.ema import Ema
 from dare_train.engine.heldout import judge
 from dare_train.engine.interrupts import Interrupts
 from dare_train.engine.metrics import MetricsFile, Window
 from dare_train.engine.optim import clip_gradients, learning_rate, set_learning_rate
 from dare_train.engine.progress import TrainingProgress
+from dare_train.engine.sharding import average_gradients
+from dare_train.engine.trackers import Tracker, open_trackers
 from dare_train.engine.world import World
 
 
 class Algorithm(Protocol):
     """What a training method provides; it owns its data, its noise and its loss."""
 
-    def begin(self, network: Any) -> None:
-        """See the network before the first step, also of a run that is continued."""
+    def begin(self, network: Any, build: Callable[[], Any]) -> None:
+        """See the network before the first step, also of a continued run; ``build`` makes another one like it."""
         ...
 
     def work(self, step: int) -> Sequence[Any]:
@@ -82,6 +85,8 @@ class TrainState:
     optimizer: torch.optim.Optimizer
     algorithm: Algorithm
     world: World
+    ema: Ema | None = None
+    strategy: str = "auto"
     step: int = 0
     counters: Counters = field(default_factory=Counters)
 
@@ -107,30 +112,39 @@ def train(state: TrainState, config: RunConfig, folder: Path, console: Console) 
     settings, world = config.train, state.world
     metrics = MetricsFile(folder / "metrics.jsonl", keep_until=state.step) if world.leads else None
     progress = TrainingProgress(console, start=state.step, total=settings.max_steps, shown=world.leads)
-    window = Window()
-    saved = -1
-    if state.step == 0:
-        judge(state, metrics, console)
-    with progress, Interrupts() as interrupts:
+    window, saved = Window(), -1
+    names = settings.track if world.leads else ()
+    with open_trackers(names, folder, config.model_dump()) as trackers, progress, Interrupts() as interrupts:
+        if state.step == 0:
+            _tell(trackers, 0, judge(state, metrics, console))
         while state.step < settings.max_steps:
             numbers = train_step(state, config, folder)
             window.add(numbers)
-            if state.step % settings.log_every == 0 or state.step == settings.max_steps:
-                _log(state, window, metrics)
-            if state.step == settings.max_steps or (settings.eval_every and state.step % settings.eval_every == 0):
-                judge(state, metrics, console)
+            if _due(state.step, settings.log_every, settings.max_steps):
+                _tell(trackers, state.step, _log(state, window, metrics))
+            if _due(state.step, settings.eval_every, settings.max_steps):
+                _tell(trackers, state.step, judge(state, metrics, console))
             progress.update(state.step, {key: numbers[key] for key in ("loss", "lr", "tokens_per_s")})
             stop = bool(world.sums({"stop": float(interrupts.received is not None)})["stop"])
-            if stop or (settings.save_every and state.step % settings.save_every == 0):
+            if stop or _due(state.step, settings.save_every, settings.max_steps):
                 saved = _save(state, folder, settings.keep_checkpoints)
             if stop and state.step < settings.max_steps:
-                raise IncompleteError(
-                    f"stopped by {interrupts.received or 'another process'} after step {state.step}",
-                    seen=f"{state.step} of {settings.max_steps} steps, checkpoint saved",
-                    remedy="the same command continues from there",
-                )
+                raise _stopped(state, interrupts.received, settings.max_steps)
     if saved != state.step:
         _save(state, folder, settings.keep_checkpoints)
+
+
+def _due(step: int, every: int, last: int) -> bool:
+    """Return whether something happens after ``step``: every so many steps (0: never) and after the last."""
+    return step == last or (every > 0 and step % every == 0)
+
+
+def _stopped(state: TrainState, signal: str | None, last: int) -> IncompleteError:
+    return IncompleteError(
+        f"stopped by {signal or 'another process'} after step {state.step}",
+        seen=f"{state.step} of {last} steps, checkpoint saved",
+        remedy="the same command continues from there",
+    )
 
 
 def train_step(state: TrainState, config: RunConfig, folder: Path) -> dict[str, float]:
@@ -141,16 +155,15 @@ def train_step(state: TrainState, config: RunConfig, folder: Path) -> dict[str, 
     parts = state.algorithm.work(state.step)
     ready_s = time.perf_counter()
     state.optimizer.zero_grad(set_to_none=True)
-    totals: dict[str, float] = {}
-    for part in parts:
-        for key, value in state.algorithm.backward(state.network, part).items():
-            totals[key] = totals.get(key, 0.0) + value
-    totals = state.world.sums(totals)
+    totals = state.world.sums(_accumulate(state, parts, config.train.precision))
+    average_gradients(state.network, state.world, state.strategy)
     computed_s = time.perf_counter()
     norm = clip_gradients(state.network.parameters(), config.optim.clip_norm)
     if not (math.isfinite(totals["loss"]) and math.isfinite(norm)):
         raise _not_finite(state, parts, totals["loss"], norm, folder)
     state.optimizer.step()
+    if state.ema is not None:
+        state.ema.update(state.network)
     state.step += 1
     wall_s = time.perf_counter() - began_s
     _count(state.counters, totals, wall_s)
@@ -160,6 +173,17 @@ def train_step(state: TrainState, config: RunConfig, folder: Path) -> dict[str, 
     return {**numbers, "lr": lr, "grad_norm": norm, "tokens_per_s": speed, "step_s": wall_s, "outside_s": other_s}
 
 
+def _accumulate(state: TrainState, parts: Sequence[Any], precision: str) -> dict[str, float]:
+    """Add the gradients of all parts and return the sums of what they report."""
+    totals: dict[str, float] = {}
+    device = next(state.network.parameters()).device.type
+    with torch.autocast(device, torch.bfloat16, enabled=precision == "bf16"):
+        for part in parts:
+            for key, value in state.algorithm.backward(state.network, part).items():
+                totals[key] = totals.get(key, 0.0) + value
+    return totals
+
+
 def _count(counters: Counters, totals: Mapping[str, float], wall_s: float) -> None:
     counters.rows += totals["rows"]
     counters.forwards += totals["forwards"]
@@ -167,18 +191,24 @@ def _count(counters: Counters, totals: Mapping[str, float], wall_s: float) -> No
     counters.wall_s += wall_s
 
 
-def _log(state: TrainState, window: Window, metrics: MetricsFile | None) -> None:
+def _tell(trackers: Sequence[Tracker], step: int, numbers: Mapping[str, float]) -> None:
+    for tracker in trackers:
+        tracker.log(step, numbers)
+
+
+def _log(state: TrainState, window: Window, metrics: MetricsFile | None) -> dict[str, float]:
     means = window.take()
     if metrics is not None:
         spent = state.counters
         metrics.append(
             {"step": state.step, **means, "rows": spent.rows, "tokens": spent.tokens, "wall_s": spent.wall_s}
         )
+    return means
 
 
 def _save(state: TrainState, folder: Path, keep: int) -> int:
     where = folder / "checkpoints"
-    save_checkpoint(where, state.network, state.optimizer, state.progress(), state.world)
+    save_checkpoint(where, state)
     if state.world.leads:
         prune_checkpoints(where, keep)
     return state.step

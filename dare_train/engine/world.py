@@ -11,6 +11,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TypeVar
 
+from dare_eval.errors import SetupError
+
 T = TypeVar("T")
 
 
@@ -30,6 +32,16 @@ class World:
     def share(self, items: Sequence[T]) -> list[T]:
         """Return this process's part of ``items``: every size-th, starting at the rank."""
         return list(items[self.rank :: self.size])
+
+    def even_share(self, items: Sequence[T]) -> tuple[list[T], int]:
+        """Return as many items in every process, and how many of them are this process's own.
+
+        Sharded networks work together in every forward, so all processes must do the same number of them; the
+        missing ones repeat an item.
+        """
+        own = self.share(items)
+        size = -(-len(items) // self.size)
+        return own + list(items[:1]) * (size - len(own)), len(own)
 
     def sums(self, values: Mapping[str, float]) -> dict[str, float]:
         """Return ``values`` added up over all processes; all must pass the same keys."""
@@ -65,6 +77,7 @@ class World:
 
 def join_world(device: str) -> World:
     """Return the world that the launcher describes; opens the process group when there is more than one process."""
+    _read_slurm()
     size = int(os.environ.get("WORLD_SIZE", "1"))
     if size == 1:
         return World()
@@ -73,3 +86,20 @@ def join_world(device: str) -> World:
     if not dist.is_initialized():
         dist.init_process_group("nccl" if device.startswith("cuda") else "gloo")
     return World(dist.get_rank(), dist.get_world_size(), int(os.environ.get("LOCAL_RANK", "0")))
+
+
+def _read_slurm() -> None:
+    """Take rank and size from the variables of a Slurm step (srun) when no other launcher has set them."""
+    step = os.environ.get("SLURM_STEP_NUM_TASKS")
+    if "WORLD_SIZE" in os.environ or step is None or int(step) == 1:
+        return
+    os.environ.setdefault("MASTER_PORT", "29500")
+    os.environ["WORLD_SIZE"] = step
+    os.environ["RANK"] = os.environ["SLURM_PROCID"]
+    os.environ["LOCAL_RANK"] = os.environ["SLURM_LOCALID"]
+    if "MASTER_ADDR" not in os.environ:
+        raise SetupError(
+            "a Slurm step of several tasks needs the address of its first node",
+            seen="MASTER_ADDR is not set",
+            remedy="export MASTER_ADDR=$(scontrol show hostnames $SLURM_JOB_NODELIST | head -n 1)",
+        )

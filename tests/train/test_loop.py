@@ -13,12 +13,11 @@ from rich.console import Console
 from dare_eval.errors import IncompleteError
 from dare_train.algorithms.build import METHODS, build_sft
 from dare_train.config import OptimSettings
-from dare_train.engine.loop import TrainState, train, train_step
+from dare_train.engine.loop import train, train_step
 from dare_train.engine.metrics import MetricsFile, read_metrics
-from dare_train.engine.optim import build_optimizer, learning_rate
+from dare_train.engine.optim import learning_rate
 from dare_train.engine.world import World
-from dare_train.run import prepare, run
-from dare_train.setup import build_model
+from dare_train.run import build_state, prepare, run
 from tests.train.conftest import weights_of
 
 
@@ -28,8 +27,7 @@ def quiet():
 
 def state_of(config):
     prepared = prepare(config, METHODS["sft"])
-    network = build_model(prepared.plan, config.model, config.seed, "cpu").train()
-    return TrainState(network, build_optimizer(network, config.optim), build_sft(prepared), World())
+    return build_state(prepared, build_sft(prepared))
 
 
 def gradients(config, tmp_path):

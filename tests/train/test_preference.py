@@ -55,7 +55,7 @@ def pairs(count, seed=0):
 
 def method(net, count=4, **changes):
     found = Preference(pairs(count), pairs(3, seed=9), PreferencePlan(**{**PLAN, **changes}), World())
-    found.begin(net)
+    found.begin(net, network)
     return found
 
 

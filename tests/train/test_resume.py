@@ -26,10 +26,10 @@ import resource, sys
 from dare_train.cli import main
 from dare_train.engine import loop
 real = loop.save_checkpoint
-def small(folder, network, optimizer, progress, world):
-    if progress["step"] > 2:
+def small(folder, state):
+    if state.step > 2:
         resource.setrlimit(resource.RLIMIT_FSIZE, (4096, 4096))
-    return real(folder, network, optimizer, progress, world)
+    return real(folder, state)
 loop.save_checkpoint = small
 main()
 """

@@ -79,6 +79,16 @@ def test_a_shifted_family_reads_the_row_before():
     assert torch.equal(shifted, token_logps(StoredLogits(logits), ids_BT, ids_BT, chosen_BT, valid_BT, shift=True))
 
 
+@pytest.mark.parametrize("chosen", [(5,), (2, 3), (8, 9, 10), (), (0, 10)])
+def test_leaving_out_what_cannot_matter_changes_nothing(chosen):
+    net, sequences = network(block_size=4), rows(7, 11)
+    ids_BT, valid_BT = padded(sequences, 11)
+    chosen_BT = valid_BT & torch.isin(torch.arange(11), torch.tensor(chosen, dtype=torch.long))
+    args = (net, ids_BT.masked_fill(chosen_BT, MASK), ids_BT, chosen_BT, valid_BT)
+    found = block_token_logps(*args, block_length=4)
+    torch.testing.assert_close(found, block_token_logps(*args, block_length=4, trim=False), rtol=0, atol=1e-12)
+
+
 def test_one_block_equals_plain_masked_diffusion():
     net, (row,) = network(block_size=8), rows(8)
     ids_BT, valid_BT = padded([row], 8)
