@@ -22,7 +22,7 @@ def test_demo_evaluates_trains_and_compares(checkout):  # noqa: F811
     found = {path: json.loads(path.read_text()) for path in (checkout / "runs").rglob("report.json")}
     rows = [(path, row) for path, report in found.items() for row in report if row["metric"] == "exact"]
     before = next(row for path, row in rows if "tiny_planning" in path.parts and row["dataset"] == "sudoku4")
-    [(place, after)] = [(p, row) for p, row in rows if "sft_tiny_sudoku_more" in p.parts and row["model"] != "tiny-sudoku"]
+    [(place, after)] = [one for one in rows if "train" in one[0].parts and one[1]["model"] != "tiny-sudoku"]
     assert before["value"] < 60 < 75 < after["value"]
     for row in (before, after):
         assert row["low"] < row["value"] < row["high"] and row["n"] == row["expected"] == 400
