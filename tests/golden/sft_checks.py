@@ -28,7 +28,10 @@ def loss_of(network, ids_BT, noised, maskable_BT, *, weight, normaliser, shift=F
     valid_BT = torch.ones_like(maskable_BT)
     weight_BT = token_weights(noised, maskable_BT, weight=weight, normaliser=normaliser, cart_p=cart_p)
     args = (network, noised.noisy_BT, ids_BT, noised.masked_BT, valid_BT)
-    logp_X = token_logps(*args, shift=shift) if block is None else block_token_logps(*args, block_length=block, trim=False)
+    if block is None:
+        logp_X = token_logps(*args, shift=shift)
+    else:
+        logp_X = block_token_logps(*args, block_length=block, trim=False)
     whole = float(denominator(noised.masked_BT, maskable_BT, normaliser))
     return weighted_nll(logp_X, weight_BT[noised.masked_BT], whole)
 
