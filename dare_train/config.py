@@ -144,6 +144,8 @@ class TrainSettings(Section):
     save_every: Count = setting(0, "distance of two checkpoints; 0 keeps the last one only", unit="steps")
     keep_checkpoints: Positive = setting(2, "checkpoints kept for resuming", unit="checkpoints")
     precision: Literal["full", "bf16"] = setting("full", "bf16: products in bfloat16, weights and sums as model.dtype")
+    packing: bool = setting(True, "lay rows of unequal length end to end instead of padding them")
+    attn_backend: Literal["auto", "sdpa", "flex", "varlen", "flash_attention_2"] = setting("auto", "attention kernel")
     gradient_checkpointing: bool = setting(False, "recompute each layer in the backward pass: less memory, more time")
     strategy: Literal["auto", "ddp", "fsdp2"] = setting(
         "auto", "several processes: whole copies or shards (auto: fsdp2)"

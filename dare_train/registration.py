@@ -81,7 +81,9 @@ def peak_memory_gib() -> float:
 def _environment(prepared: Prepared) -> dict[str, Any]:
     import torch
 
-    found = environment(device=prepared.device, dtype=prepared.config.model.dtype, attn_backend="auto")
+    found = environment(
+        device=prepared.device, dtype=prepared.config.model.dtype, attn_backend=prepared.config.train.attn_backend
+    )
     return {**found, "torch_threads": torch.get_num_threads(), "processes": prepared.world.size, "cpus": os.cpu_count()}
 
 

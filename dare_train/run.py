@@ -87,6 +87,7 @@ def build_state(prepared: Prepared, algorithm: Any) -> Any:
         train = config.train
         found: Any = place(make, world, strategy=train.strategy, device=prepared.device, precision=train.precision)
         found.gradient_checkpointing = train.gradient_checkpointing
+        found.attn_backend = train.attn_backend
         return found.train()
 
     network = build()

@@ -10,6 +10,7 @@ from dare_eval.errors import UsageError
 from dare_train.config import DataSettings, PreferenceConfig, RunConfig, SftConfig
 from dare_train.presets import resolve_objective
 from dare_train.run import Prepared
+from dare_train.scorer import Scorer
 from dare_train.setup import ModelPlan, TrainingRows, read_examples, read_pair_set
 
 
@@ -32,8 +33,9 @@ def build_sft(prepared: Prepared) -> Any:
 
     config, network = prepared.config, prepared.plan.config
     assert isinstance(config, SftConfig)
+    objective = resolve_objective(config.objective, network.family, network.block_length)
     plan = SftPlan(
-        objective=resolve_objective(config.objective, network.family, network.block_length),
+        objective=objective,
         seed=config.seed,
         batch_size=config.train.batch_size,
         micro_batch_size=_micro(prepared),
@@ -41,7 +43,7 @@ def build_sft(prepared: Prepared) -> Any:
         mask_id=network.mask_id,
         pad_id=network.pad_id,
         eos_id=network.eos_id,
-        shift=network.shift,
+        scorer=Scorer(shift=network.shift, block_length=objective.block_length, pack=config.train.packing),
         eos_padding=config.data.eos_padding,
         max_length=config.data.max_length,
         device=prepared.device,
@@ -78,7 +80,7 @@ def build_preference(prepared: Prepared) -> Any:
         shuffle=config.data.shuffle,
         mask_id=network.mask_id,
         pad_id=network.pad_id,
-        shift=network.shift,
+        scorer=Scorer(shift=network.shift, pack=config.train.packing),
         device=prepared.device,
         **chosen,
     )

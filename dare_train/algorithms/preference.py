@@ -28,7 +28,7 @@ from dare_train.engine.world import World
 from dare_train.estimators import elbo, preference_losses, preference_margin
 from dare_train.reference import Reference
 from dare_train.replay import replay_backward
-from dare_train.scorer import token_logps
+from dare_train.scorer import Scorer
 
 DEFAULTS = {
     "dpo": {"times": 1, "masks_per_time": 4, "shared_draws": False},
@@ -54,7 +54,7 @@ class PreferencePlan:
     shuffle: bool
     mask_id: int
     pad_id: int
-    shift: bool
+    scorer: Scorer
     device: str = "cpu"
 
     @property
@@ -78,10 +78,10 @@ class NoisedAnswers:
         value_S = elbo(logp_X, self.noise.masked_BT, self.noise.rate_BT, self.rows)
         return value_S / self.length_S if by_length else value_S
 
-    def score(self, network: Any, rows: slice, *, shift: bool) -> Tensor:
+    def score(self, scorer: Scorer, network: Any, rows: slice) -> Tensor:
         """Return the log-probabilities of the masked tokens of some rows, [X]."""
         noisy_RT, masked_RT = self.noise.noisy_BT[rows], self.noise.masked_BT[rows]
-        return token_logps(network, noisy_RT, self.ids_RT[rows], masked_RT, self.valid_RT[rows], shift=shift)
+        return scorer(network, noisy_RT, self.ids_RT[rows], masked_RT, self.valid_RT[rows])
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,7 +125,7 @@ class Preference:
         plan = self.plan
         reference_S = self._reference_values(network, part.reference)
         pieces = slices(len(part.policy.ids_RT), plan.rows_per_forward)
-        chunks = [partial(part.policy.score, network, rows, shift=plan.shift) for rows in pieces]
+        chunks = [partial(part.policy.score, plan.scorer, network, rows) for rows in pieces]
         margins: list[Tensor] = []
 
         def objective(logp_X: Tensor) -> Tensor:
@@ -203,7 +203,7 @@ class Preference:
     @torch.no_grad()
     def _plain_values(self, network: Any, answers: NoisedAnswers) -> Tensor:
         pieces = slices(len(answers.ids_RT), self.plan.rows_per_forward)
-        logp_X = torch.cat([answers.score(network, rows, shift=self.plan.shift) for rows in pieces])
+        logp_X = torch.cat([answers.score(self.plan.scorer, network, rows) for rows in pieces])
         return answers.values(logp_X, by_length=self.plan.by_length)
 
     def _reference_values(self, network: Any, answers: NoisedAnswers) -> Tensor:

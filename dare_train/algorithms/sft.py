@@ -22,7 +22,7 @@ from dare_train.draws import RowDraws, derive
 from dare_train.engine.world import World
 from dare_train.estimators import row_sums
 from dare_train.objectives import denominator, token_weights, weighted_nll
-from dare_train.scorer import block_token_logps, token_logps
+from dare_train.scorer import Scorer
 
 HELDOUT_SAMPLES = 4
 """Noised copies of each held-out row; always the same ones, so that two evaluations differ by the weights only."""
@@ -41,7 +41,7 @@ class SftPlan:
     mask_id: int
     pad_id: int
     eos_id: int
-    shift: bool
+    scorer: Scorer
     eos_padding: str = "none"
     max_length: int = 0
     device: str = "cpu"
@@ -134,7 +134,7 @@ class Sft:
 
     def backward(self, network: nn.Module, part: SftPart) -> Mapping[str, float]:
         """Add the gradient of one micro-batch; returns its share of the loss and what it cost."""
-        logp_X = self._logps(network, part.noisy_BT, part.ids_BT, part.masked_BT, part.valid_BT)
+        logp_X = self.plan.scorer(network, part.noisy_BT, part.ids_BT, part.masked_BT, part.valid_BT)
         loss = weighted_nll(logp_X, part.weight_BT[part.masked_BT], part.denominator)
         # Gradients are averaged over processes, the loss is a sum over them.
         torch.autograd.backward(loss * self.world.size)
@@ -161,16 +161,10 @@ class Sft:
                 noised = self.corrupt(batch, f"heldout {sample}")
                 weight_BT = token_weights(noised, batch.maskable_BT, weight="inverse_rate", normaliser="sequence")
                 tensors = (noised.noisy_BT, batch.ids_BT, noised.masked_BT, batch.valid_BT)
-                logp_X = self._logps(network, *(tensor.to(plan.device) for tensor in tensors)).cpu()
+                logp_X = plan.scorer(network, *(tensor.to(plan.device) for tensor in tensors)).cpu()
                 total_B -= row_sums(logp_X * weight_BT[noised.masked_BT], noised.masked_BT)
             found += (total_B / HELDOUT_SAMPLES).tolist()
         return {"nll": found[:own]} if self.heldout else {}
-
-    def _logps(self, network: Any, noisy_BT: Tensor, ids_BT: Tensor, masked_BT: Tensor, valid_BT: Tensor) -> Tensor:
-        block = self.plan.objective.block_length
-        if block is None:
-            return token_logps(network, noisy_BT, ids_BT, masked_BT, valid_BT, shift=self.plan.shift)
-        return block_token_logps(network, noisy_BT, ids_BT, masked_BT, valid_BT, block_length=block)
 
     def describe(self) -> dict[str, Any]:
         """Return the resolved objective for the manifest."""

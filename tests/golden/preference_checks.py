@@ -10,7 +10,7 @@ import torch
 
 from dare_train.corruption import Corruption, count_noise
 from dare_train.estimators import coupled_elbo, elbo, kl_estimate, preference_losses, preference_margin, row_sums
-from dare_train.scorer import token_logps
+from dare_train.scorer import Scorer
 from tests.golden.recorded import RecordedDraws, StoredLogits, bools
 
 CLOSE = {"rel": 2e-5, "abs": 1e-6}
@@ -36,7 +36,7 @@ def check_pair_loss_from_logits(inputs, params, expected):
     masked_RT, rate_RT = bools(inputs["mask"]).flatten(0, 1), torch.tensor(inputs["p_mask"]).flatten(0, 1)
     logits_RTV = torch.tensor(inputs["logits_M_B_S_V"]).transpose(0, 1).flatten(0, 1)
     ids_RT, valid_RT = ids_ST.repeat_interleave(rows, 0), valid_ST.repeat_interleave(rows, 0)
-    logp_X = token_logps(StoredLogits(logits_RTV), noisy_RT, ids_RT, masked_RT, valid_RT)
+    logp_X = Scorer(pack=False)(StoredLogits(logits_RTV), noisy_RT, ids_RT, masked_RT, valid_RT)
     value_S = elbo(logp_X, masked_RT, rate_RT, rows)
     assert value_S.tolist() == pytest.approx(expected["elbo"], **CLOSE)
     reference_S = torch.tensor(inputs["ref_elbo"])

@@ -8,10 +8,11 @@ from __future__ import annotations
 import pytest
 import torch
 
+from dare_eval.networks import AttentionMask
 from dare_train.corruption import Corruption, mask_at_rates, sequence_rates
 from dare_train.objectives import cart_weights, denominator, token_weights, weighted_nll
 from dare_train.presets import PRESETS
-from dare_train.scorer import block_token_logps, doubled_block_mask, token_logps
+from dare_train.scorer import Scorer
 from tests.golden.recorded import RecordedDraws, StoredLogits, bools
 
 CLOSE = {"rel": 2e-5, "abs": 1e-6}
@@ -28,10 +29,7 @@ def loss_of(network, ids_BT, noised, maskable_BT, *, weight, normaliser, shift=F
     valid_BT = torch.ones_like(maskable_BT)
     weight_BT = token_weights(noised, maskable_BT, weight=weight, normaliser=normaliser, cart_p=cart_p)
     args = (network, noised.noisy_BT, ids_BT, noised.masked_BT, valid_BT)
-    if block is None:
-        logp_X = token_logps(*args, shift=shift)
-    else:
-        logp_X = block_token_logps(*args, block_length=block, trim=False)
+    logp_X = Scorer(shift=shift, block_length=block, trim=False)(*args)
     whole = float(denominator(noised.masked_BT, maskable_BT, normaliser))
     return weighted_nll(logp_X, weight_BT[noised.masked_BT], whole)
 
@@ -145,7 +143,7 @@ def check_sdar(inputs, params, expected):
         answers += int(maskable_BT.sum())
         window = slice(2 * start, 2 * end)
         wanted = bools(expected["packed_mask_2N"])
-        assert torch.equal(network.seen[0]["mask"][0, 0], wanted[window, window])
+        assert torch.equal(dense(network.seen[0]["mask"], 2 * (end - start)), wanted[window, window])
         assert not wanted[window, : 2 * start].any() and not wanted[window, 2 * end :].any()
     assert total / answers == pytest.approx(expected["loss"], **CLOSE)
 
@@ -156,7 +154,16 @@ def check_cart(inputs, params, expected):
 
 
 def check_bd_mask(inputs, params, expected):
-    assert torch.equal(doubled_block_mask(inputs["n"], params["block_size"]), bools(expected["mask"]))
+    assert torch.equal(doubled_mask(inputs["n"], params["block_size"]), bools(expected["mask"]))
+
+
+def doubled_mask(length, block_length):
+    mask = AttentionMask.noisy_clean(torch.zeros(1, length, dtype=torch.long), block_length)
+    return dense(mask, 2 * length)
+
+
+def dense(mask, length):
+    return mask.dense(torch.arange(length)[None], length)[0, 0]
 
 
 def parts(preset):

@@ -20,6 +20,7 @@ from dare_train.engine.world import World
 from dare_train.estimators import preference_losses
 from dare_train.replay import replay_backward
 from dare_train.run import run
+from dare_train.scorer import Scorer
 from dare_train.settings import validate
 from tests.train.test_loop import quiet
 from tests.train.test_scorer import TOKENS, network
@@ -39,7 +40,7 @@ PLAN = {
     "shuffle": False,
     "mask_id": TOKENS["mask_token_id"],
     "pad_id": TOKENS["pad_token_id"],
-    "shift": False,
+    "scorer": Scorer(),
 }
 
 

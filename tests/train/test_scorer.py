@@ -7,7 +7,7 @@ import torch
 
 from dare_eval.networks import build_network
 from dare_train.draws import seeded
-from dare_train.scorer import block_token_logps, token_logps
+from dare_train.scorer import Scorer
 from tests.golden.recorded import StoredLogits
 from tests.train.conftest import ARCHITECTURE
 
@@ -36,17 +36,20 @@ def answers(valid_BT, prompt):
     return valid_BT & (torch.arange(valid_BT.shape[1]) >= prompt)
 
 
-def test_padding_is_not_attended_to():
+@pytest.mark.parametrize("pack", [True, False])
+@pytest.mark.parametrize("shift", [True, False])
+def test_padding_is_not_attended_to(pack, shift):
     """C160: rows of length 4 and 8, padded together, cost what each costs alone."""
+    score = Scorer(pack=pack, shift=shift)
     net, (short, long) = network(), rows(4, 8)
     ids_BT, valid_BT = padded([short, long], 8)
     chosen_BT = answers(valid_BT, 2)
-    together = token_logps(net, ids_BT.masked_fill(chosen_BT, MASK), ids_BT, chosen_BT, valid_BT)
+    together = score(net, ids_BT.masked_fill(chosen_BT, MASK), ids_BT, chosen_BT, valid_BT)
     apart = []
     for sequence in (short, long):
         one_BT, all_BT = padded([sequence], len(sequence))
         chosen = answers(all_BT, 2)
-        apart.append(token_logps(net, one_BT.masked_fill(chosen, MASK), one_BT, chosen, all_BT))
+        apart.append(score(net, one_BT.masked_fill(chosen, MASK), one_BT, chosen, all_BT))
     torch.testing.assert_close(together, torch.cat(apart), rtol=0, atol=1e-12)
 
 
@@ -55,13 +58,13 @@ def test_blocks_do_not_see_padding_either():
     ids_BT, valid_BT = padded([short, long], 12)
     chosen_BT = answers(valid_BT, 2)
     args = (net, ids_BT.masked_fill(chosen_BT, MASK), ids_BT, chosen_BT, valid_BT)
-    together = block_token_logps(*args, block_length=4)
+    together = Scorer(block_length=4)(*args)
     apart = []
     for sequence in (short, long):
         one_BT, all_BT = padded([sequence], len(sequence))
         chosen = answers(all_BT, 2)
         args = (net, one_BT.masked_fill(chosen, MASK), one_BT, chosen, all_BT)
-        apart.append(block_token_logps(*args, block_length=4))
+        apart.append(Scorer(block_length=4)(*args))
     torch.testing.assert_close(together, torch.cat(apart), rtol=0, atol=1e-12)
     assert torch.isfinite(together).all()
 
@@ -71,12 +74,12 @@ def test_a_shifted_family_reads_the_row_before():
     logits = torch.randn(2, 6, VOCAB, generator=generator)
     ids_BT, valid_BT = padded(rows(6, 6), 6)
     chosen_BT = answers(valid_BT, 0)
-    shifted = token_logps(StoredLogits(logits), ids_BT, ids_BT, chosen_BT, valid_BT, shift=True)
+    shifted = Scorer(shift=True)(StoredLogits(logits), ids_BT, ids_BT, chosen_BT, valid_BT)
     moved = torch.cat([logits[:, :1], logits[:, :-1]], dim=1)
-    plain = token_logps(StoredLogits(moved), ids_BT, ids_BT, chosen_BT, valid_BT)
+    plain = Scorer()(StoredLogits(moved), ids_BT, ids_BT, chosen_BT, valid_BT)
     assert torch.equal(shifted, plain)
     logits[:, -1] += 5.0
-    assert torch.equal(shifted, token_logps(StoredLogits(logits), ids_BT, ids_BT, chosen_BT, valid_BT, shift=True))
+    assert torch.equal(shifted, Scorer(shift=True)(StoredLogits(logits), ids_BT, ids_BT, chosen_BT, valid_BT))
 
 
 @pytest.mark.parametrize("chosen", [(5,), (2, 3), (8, 9, 10), (), (0, 10)])
@@ -85,8 +88,8 @@ def test_leaving_out_what_cannot_matter_changes_nothing(chosen):
     ids_BT, valid_BT = padded(sequences, 11)
     chosen_BT = valid_BT & torch.isin(torch.arange(11), torch.tensor(chosen, dtype=torch.long))
     args = (net, ids_BT.masked_fill(chosen_BT, MASK), ids_BT, chosen_BT, valid_BT)
-    found = block_token_logps(*args, block_length=4)
-    torch.testing.assert_close(found, block_token_logps(*args, block_length=4, trim=False), rtol=0, atol=1e-12)
+    found = Scorer(block_length=4)(*args)
+    torch.testing.assert_close(found, Scorer(block_length=4, trim=False)(*args), rtol=0, atol=1e-12)
 
 
 def test_one_block_equals_plain_masked_diffusion():
@@ -94,8 +97,8 @@ def test_one_block_equals_plain_masked_diffusion():
     ids_BT, valid_BT = padded([row], 8)
     chosen_BT = answers(valid_BT, 3)
     noisy_BT = ids_BT.masked_fill(chosen_BT, MASK)
-    blocks = block_token_logps(net, noisy_BT, ids_BT, chosen_BT, valid_BT, block_length=8)
-    torch.testing.assert_close(blocks, token_logps(net, noisy_BT, ids_BT, chosen_BT, valid_BT), rtol=0, atol=1e-12)
+    blocks = Scorer(block_length=8)(net, noisy_BT, ids_BT, chosen_BT, valid_BT)
+    torch.testing.assert_close(blocks, Scorer()(net, noisy_BT, ids_BT, chosen_BT, valid_BT), rtol=0, atol=1e-12)
 
 
 def test_blocks_of_one_are_autoregressive():
@@ -103,7 +106,7 @@ def test_blocks_of_one_are_autoregressive():
     ids_BT, valid_BT = padded([row], 6)
     chosen_BT = answers(valid_BT, 0)
     noisy_BT = ids_BT.masked_fill(chosen_BT, MASK)
-    found = block_token_logps(net, noisy_BT, ids_BT, chosen_BT, valid_BT, block_length=1)
+    found = Scorer(block_length=1)(net, noisy_BT, ids_BT, chosen_BT, valid_BT)
     causal = torch.ones(6, 6, dtype=torch.bool).tril()[None, None]
     for place in range(6):
         state_BT = torch.cat([ids_BT[:, :place], torch.tensor([[MASK]])], dim=1)
@@ -117,7 +120,7 @@ def test_a_noisy_block_sees_clean_blocks_before_it_and_nothing_else():
     second_BT = (torch.arange(12) // 4 == 1)[None]
 
     def score(clean_BT, noisy_BT):
-        return block_token_logps(net, noisy_BT, clean_BT, second_BT, valid_BT, block_length=4)
+        return Scorer(block_length=4)(net, noisy_BT, clean_BT, second_BT, valid_BT)
 
     noisy_BT = ids_BT.masked_fill(torch.arange(12)[None] >= 2, MASK)
     base = score(ids_BT, noisy_BT)
