@@ -22,7 +22,8 @@ def test_demo_evaluates_trains_and_compares(checkout):  # noqa: F811
     found = {path: json.loads(path.read_text()) for path in (checkout / "runs").rglob("report.json")}
     rows = [(path, row) for path, report in found.items() for row in report if row["metric"] == "exact"]
     before = next(row for path, row in rows if "tiny_planning" in path.parts and row["dataset"] == "sudoku4")
-    [(place, after)] = [one for one in rows if "train" in one[0].parts and one[1]["model"] != "tiny-sudoku"]
+    trained = [(path, row) for path, row in rows if "evaluation" in path.parts and "baseline-" not in str(path)]
+    [(place, after)] = trained
     assert before["value"] < 60 < 75 < after["value"]
     for row in (before, after):
         assert row["low"] < row["value"] < row["high"] and row["n"] == row["expected"] == 400
