@@ -73,20 +73,6 @@ def widen(values: Tensor) -> Tensor:
     return values if values.dtype in (torch.float32, torch.float64) else values.float()
 
 
-def few_rows(hidden_XD: Tensor, head: nn.Linear) -> bool:
-    """Return whether ``weight_first`` is the faster product: a large head, 4 to 15 rows, on the CPU, no gradients."""
-    rows = hidden_XD.shape[:-1].numel()
-    return (
-        hidden_XD.device.type == "cpu" and 4 <= rows < 16 and head.out_features >= 4096 and not torch.is_grad_enabled()
-    )
-
-
-def weight_first(hidden_XD: Tensor, weight_VD: Tensor) -> Tensor:
-    """Return ``hidden @ weight.T`` as (weight @ hidden.T).T; the usual order reads the weights several times here."""
-    flat_VN = weight_VD @ hidden_XD.reshape(-1, hidden_XD.shape[-1]).T
-    return flat_VN.T.contiguous().view(*hidden_XD.shape[:-1], -1)
-
-
 @dataclass(frozen=True, slots=True)
 class Rotary:
     """Cosines and sines of one call, [B or 1, T, 1, r], shared by all layers."""

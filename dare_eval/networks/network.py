@@ -21,7 +21,7 @@ from dare_eval.networks.attention.plan import Call, check_backend, plan_attentio
 from dare_eval.networks.block import Block, Pass
 from dare_eval.networks.cache import Columns, KVCache, column_index
 from dare_eval.networks.config import NetworkConfig
-from dare_eval.networks.layers import Branch, Embedding, Linear, RMSNorm, Rotary, few_rows, weight_first, widen
+from dare_eval.networks.layers import Branch, Embedding, Linear, RMSNorm, Rotary, widen
 
 Mask = Tensor | AttentionMask | None
 
@@ -181,10 +181,7 @@ class DiffusionNetwork(Branch):
         """Return the logits [X, V] of hidden states of any leading shape, in float32 (float64 stays float64)."""
         if self.config.tied_head:
             return widen(functional.linear(hidden_XD.to(self.device), self._embedding))
-        head, hidden_XD = self.at(self.config.names.head), self._onto(-1, hidden_XD)
-        if type(head) is Linear and few_rows(hidden_XD, head):
-            return widen(weight_first(hidden_XD, head.weight))
-        return widen(head(hidden_XD))
+        return widen(self.at(self.config.names.head)(self._onto(-1, hidden_XD)))
 
     def forward(
         self,

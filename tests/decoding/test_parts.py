@@ -15,7 +15,7 @@ from dare_eval.decoding.rows import Noise, Rows, row_seed
 from dare_eval.decoding.sampler import ValueSampler, draw, keep_top_k, keep_top_p
 from dare_eval.decoding.schedule import Budget, plan_blocks, share
 from dare_eval.errors import UsageError
-from dare_eval.networks import AttentionMask, build_network
+from dare_eval.networks import AttentionMask
 from dare_eval.spec import DecodeSpec
 from tests.decoding.conftest import prompts, tiny
 from tests.decoding.toy import ToyNetwork, constant, uniform
@@ -337,17 +337,3 @@ def test_last_layer_on_wanted_columns_equals_the_whole_pass(family, kind):
         for more in ({}, {"wanted_BM": wanted_BM})
     )
     assert torch.allclose(picked, whole[torch.arange(2)[:, None], wanted_BM], atol=1e-5)
-
-
-def test_few_rows_of_a_large_head_give_the_same_logits():
-    config = {
-        "model_type": "llada", "d_model": 32, "n_heads": 2, "n_layers": 1, "mlp_hidden_size": 32, "vocab_size": 5000,
-        "embedding_size": 5000, "mask_token_id": 4999, "eos_token_id": 4998, "pad_token_id": 4998,
-    }  # fmt: skip
-    network = build_network(config, generator=torch.Generator().manual_seed(0))
-    hidden_ND = torch.randn(20, 32, generator=torch.Generator().manual_seed(1))
-    whole_NV = network.head(hidden_ND)
-    with torch.no_grad():
-        for rows in (1, 4, 9, 15, 16):
-            assert torch.allclose(network.head(hidden_ND[:rows]), whole_NV[:rows], atol=1e-6)
-        assert network.head(hidden_ND[:8].view(2, 4, 32)).shape == (2, 4, 5000)
