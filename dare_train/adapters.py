@@ -79,6 +79,16 @@ def adapters_off(network: nn.Module) -> Iterator[None]:
             # Enabling marks every adapter parameter as trainable, which is what it was.
 
 
+def merge_adapters(network: nn.Module) -> None:
+    """Add the adapters to the weights under them and put the plain layers back."""
+    from peft.tuners.tuners_utils import BaseTunerLayer
+
+    for name, layer in [(n, m) for n, m in network.named_modules() if isinstance(m, BaseTunerLayer)]:
+        layer.merge()
+        parent, _, leaf = name.rpartition(".")
+        setattr(network.get_submodule(parent), leaf, layer.get_base_layer())
+
+
 def has_adapters(network: nn.Module) -> bool:
     """Return whether ``network`` carries adapters."""
     return any(".lora_" in name for name, _ in network.named_parameters())

@@ -11,7 +11,10 @@ import typer
 
 from dare_eval.errors import DareError
 from dare_eval.panels import run_guarded
+from dare_train.commands.data import data
+from dare_train.commands.export import export
 from dare_train.commands.preference import preference
+from dare_train.commands.pretrain import pretrain
 from dare_train.commands.sft import sft
 
 app = typer.Typer(
@@ -21,8 +24,11 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
+app.command()(pretrain)
 app.command()(sft)
 app.command()(preference)
+app.command()(export)
+app.add_typer(data, name="data")
 
 
 def main() -> None:

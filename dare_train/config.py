@@ -76,6 +76,9 @@ class DataSettings(Section):
     )
     on_bad_row: Literal["refuse", "skip"] = setting("refuse", "a row that cannot be used stops the run, or is counted")
     shuffle: bool = setting(True, "draw a new order in each epoch from the seed")
+    streaming: bool = setting(False, "read rows as they are needed instead of all at the start")
+    shuffle_buffer: Count = setting(1024, "rows held to shuffle a stream", unit="rows")
+    prepared: str | None = setting(None, "file of tokenised rows (dare-train data prepare) to read instead of train")
 
 
 class PairSettings(DataSettings):
@@ -83,6 +86,17 @@ class PairSettings(DataSettings):
 
     chosen_field: str = setting("chosen", "column with the preferred answer: text, or messages that end with it")
     rejected_field: str = setting("rejected", "column with the other answer: text, or messages that end with it")
+
+
+class TextSettings(Section):
+    """Which texts are pretrained on; they are read as a stream."""
+
+    train: str = setting(..., "texts: SOURCE[SPLIT:COUNT], joined by '+'")
+    text_field: str = setting("text", "column with the text")
+    sequence_length: Positive = setting(4096, "length that joined texts are cut to", unit="tokens")
+    random_length_share: float = setting(0.01, "sequences that get a random shorter length", unit="share", ge=0, le=1)
+    shuffle_buffer: Count = setting(1024, "sequences held to shuffle the stream", unit="sequences")
+    on_bad_row: Literal["refuse", "skip"] = setting("refuse", "a row without text stops the run, or is counted")
 
 
 class PreferenceSettings(Section):
@@ -164,20 +178,28 @@ class EvaluationSettings(Section):
 
 
 class RunConfig(Section):
-    """Settings that every verb shares."""
+    """Settings that every verb shares; each verb brings its own ``data``."""
 
     output_dir: str = setting(..., "folder of this run: metrics, checkpoints, model, manifest")
     seed: Count = setting(0, "seed of initialisation, row order and corruption")
     model: ModelSettings
-    data: DataSettings
+    data: Section
     optim: OptimSettings = OptimSettings()
     train: TrainSettings
     evaluation: EvaluationSettings = EvaluationSettings()
 
 
+class PretrainConfig(RunConfig):
+    """``dare-train pretrain``: masked or block diffusion over whole texts, no part of which is a prompt."""
+
+    data: TextSettings
+    objective: ObjectiveSettings = ObjectiveSettings()
+
+
 class SftConfig(RunConfig):
     """``dare-train sft``: supervised fine-tuning by masked or block diffusion."""
 
+    data: DataSettings
     objective: ObjectiveSettings = ObjectiveSettings()
 
 
@@ -189,5 +211,5 @@ class PreferenceConfig(RunConfig):
     preference: PreferenceSettings = PreferenceSettings()
 
 
-VERBS: dict[str, type[RunConfig]] = {"sft": SftConfig, "preference": PreferenceConfig}
+VERBS: dict[str, type[RunConfig]] = {"pretrain": PretrainConfig, "sft": SftConfig, "preference": PreferenceConfig}
 """Verbs of the command line and their settings."""

@@ -82,13 +82,20 @@ def show_estimate(prepared: Prepared, method: Method, console: Console) -> None:
             "network",
             f"{prepared.plan.config.family}, {found.parameters:,} parameters ({found.active_parameters:,} active)",
         ),
-        ("rows", f"{len(prepared.rows.train):,} of {found.row_tokens:.0f} tokens on average"),
+        ("rows", f"{_sources(prepared)}; {found.row_tokens:.0f} tokens on average"),
         ("method", ", ".join(f"{key} {value}" for key, value in algorithm.describe().items() if value is not None)),
         ("memory", f"{found.states_gib:.2f} GiB states + {found.activations_gib:.2f} GiB activations per process"),
         ("time", f"{found.step_s:.2g} s per step, {found.total_s:.3g} s for {prepared.config.train.max_steps} steps"),
     ):
         table.add_row(name, value)
     console.print(table)
+
+
+def _sources(prepared: Prepared) -> str:
+    sources = prepared.rows.record["sources"]
+    if isinstance(sources, dict):
+        return ", ".join(f"{count:,} of {name}" for name, count in sources.items())
+    return "stream of " + ", ".join(sources)
 
 
 def flops_per_s(device: str, dtype: str, *, shape: tuple[int, int, int], seconds: float = 0.2) -> float:

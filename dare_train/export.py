@@ -11,9 +11,10 @@ import shutil
 from pathlib import Path
 from typing import Any
 
-from dare_eval.errors import SetupError
+from dare_eval.errors import SetupError, UsageError
 from dare_eval.records.atomic import write_atomic
 from dare_train.config import ModelSettings
+from dare_train.settings import read_yaml
 
 
 def export_model(network: Any, tokenizer: Any, folder: Path, settings: ModelSettings) -> Path:
@@ -38,6 +39,36 @@ def export_model(network: Any, tokenizer: Any, folder: Path, settings: ModelSett
             remedy="free disk space and run the same command: training is not repeated",
         ) from error
     return folder
+
+
+def export_checkpoint(path: Path, output: Path | None, *, merge: bool = False) -> Path:
+    """Write the checkpoint at ``path`` (a run folder means its newest one) as a model folder and return that.
+
+    An adapter is written alone, or added to its base with ``merge``. Raises ``UsageError`` for a folder that holds
+    no checkpoint or exists already, ``DataError`` for a damaged one.
+    """
+    from dare_train.engine.checkpoint import checkpoints, read_weights
+    from dare_train.setup import build_model, plan_model
+
+    found = checkpoints(path / "checkpoints")[-1:] or ([path] if (path / "progress.json").is_file() else [])
+    if not found:
+        raise UsageError("no checkpoint here", seen=path, allowed="a run folder, or one of its checkpoints")
+    run = found[0].parent.parent
+    record = read_yaml(run / "config.yaml")
+    settings = ModelSettings.model_validate(record["model"])
+    target = output or run / "export" / found[0].name
+    if target.exists():
+        raise UsageError("the folder to write exists already", seen=target, remedy="--output another one")
+    plan = plan_model(settings)
+    network = build_model(plan, settings, int(record["seed"]))
+    read_weights(found[0], network)
+    if settings.lora and merge:
+        from dare_train.adapters import merge_adapters
+
+        merge_adapters(network)
+        settings = settings.model_copy(update={"lora": None})
+    target.parent.mkdir(parents=True, exist_ok=True)
+    return export_model(network, plan.tokenizer, target, settings)
 
 
 def _save_weights(network: Any, folder: Path, settings: ModelSettings) -> None:

@@ -6,17 +6,19 @@ Compared are the last user turns of both sides, without chat templates and speci
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import islice
 from typing import Any
 
 from dare_eval.records.overlap import overlap
 from dare_eval.records.predictions import prediction_files, read_predictions
 from dare_eval.records.runs import Run
-from dare_train.config import DataSettings
-from dare_train.data.rows import SkippedRows, read_rows
+from dare_train.config import DataSettings, PairSettings, TextSettings
+from dare_train.data.pairs import pair_rows
+from dare_train.data.rows import SkippedRows, open_source, read_rows
 from dare_train.data.spec import parse_sources, separate
 
 
-def training_overlap(settings: DataSettings, run: Run) -> dict[str, dict[str, int]]:
+def training_overlap(settings: DataSettings | TextSettings, run: Run) -> dict[str, dict[str, int]]:
     """Return, per evaluated data set, its items and how many of them the training rows repeat, by test."""
     found = {}
     for model, dataset in run.results():
@@ -30,11 +32,18 @@ def training_overlap(settings: DataSettings, run: Run) -> dict[str, dict[str, in
     return found
 
 
-def training_questions(settings: DataSettings) -> Iterator[str]:
-    """Yield the last user turn of every training row."""
+def training_questions(settings: DataSettings | TextSettings) -> Iterator[str]:
+    """Yield the last user turn of every training row, or the texts of a pretraining set."""
     for selection in separate(parse_sources(settings.train))[0]:
-        for row in read_rows(selection, settings, SkippedRows()):
-            yield row.turns[-1]["content"] if row.turns else ""
+        if isinstance(settings, TextSettings):
+            for record in islice(open_source(selection), selection.count):
+                yield str(record.get(settings.text_field) or "")
+        elif isinstance(settings, PairSettings):
+            for chosen, _ in pair_rows(selection, settings, SkippedRows()):
+                yield chosen.turns[-1]["content"]
+        else:
+            for row in read_rows(selection, settings, SkippedRows()):
+                yield row.turns[-1]["content"] if row.turns else ""
 
 
 def _question(prompt: Any) -> str:

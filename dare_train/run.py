@@ -18,10 +18,11 @@ from dare_train.config import RunConfig
 from dare_train.engine.world import World
 from dare_train.folder import RunFolder, open_folder, write_config
 from dare_train.registration import finish_manifest, start_manifest
-from dare_train.setup import ModelPlan, TrainingRows, build_model, choose_device, plan_model
+from dare_train.setup import ModelPlan, build_model, choose_device, plan_model
 
 if TYPE_CHECKING:
     from dare_train.algorithms.build import Method
+    from dare_train.reading import TrainingRows
 
 
 @dataclass(frozen=True, slots=True)

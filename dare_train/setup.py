@@ -1,4 +1,4 @@
-"""Builds what a run needs from its settings: network, tokenizer, rows. Everything is checked before a weight is read.
+"""Builds the model of a run from its settings: network and tokenizer, checked before a weight is read.
 
 A network that continues a checkpoint keeps that checkpoint's config.json; one that starts from noise gets the
 token ids of its tokenizer written into the config it was given.
@@ -6,20 +6,13 @@ token ids of its tokenizer written into the config it was given.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
 from dare_eval.errors import DataError, SetupError
-from dare_train.config import DataSettings, ModelSettings, PairSettings
-from dare_train.data.pairs import Pair, read_pairs
-from dare_train.data.render import Example, Renderer
-from dare_train.data.rows import SkippedRows, read_rows
-from dare_train.data.spec import Selection, parse_sources, separate
+from dare_train.config import ModelSettings
 from dare_train.draws import derive, seeded
-
-T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,79 +132,3 @@ def choose_device(name: str, local_rank: int = 0) -> str:
     if name == "cpu" or not torch.cuda.is_available():
         return "cpu"
     return f"cuda:{local_rank}"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TrainingRows:
-    """Tokenised rows and what the manifest says about them."""
-
-    train: Sequence[Any]
-    """``Example`` or ``Pair``."""
-    heldout: Sequence[Any]
-    record: Mapping[str, Any]
-    """Sources, counts, skipped rows, content hash."""
-    row_tokens: float
-    """Mean tokens of a training row."""
-    answer_tokens: float
-    """Mean tokens of it that carry loss."""
-
-
-def read_examples(plan: ModelPlan, settings: DataSettings) -> TrainingRows:
-    """Return rows of prompt and answer as tokens; raises ``DataError`` for bad rows and for an empty set."""
-    train, held = separate(parse_sources(settings.train))
-    skipped = SkippedRows()
-    renderer = Renderer(plan.tokenizer, settings, plan.end_ids)
-
-    def read(selections: list[Selection]) -> dict[str, list[Example]]:
-        return {str(item): list(renderer.rows(read_rows(item, settings, skipped), skipped)) for item in selections}
-
-    return _collect(read(train), read(held), skipped, lambda example: [example])
-
-
-def read_pair_set(plan: ModelPlan, settings: DataSettings) -> TrainingRows:
-    """Return preference pairs as tokens; raises ``DataError`` for bad rows and for an empty set."""
-    assert isinstance(settings, PairSettings)
-    train, held = separate(parse_sources(settings.train))
-    skipped = SkippedRows()
-    renderer = Renderer(plan.tokenizer, settings, plan.end_ids)
-
-    def read(selections: list[Selection]) -> dict[str, list[Pair]]:
-        return {str(item): read_pairs([item], renderer, settings, skipped) for item in selections}
-
-    return _collect(read(train), read(held), skipped, lambda pair: [pair.chosen, pair.rejected])
-
-
-def _collect(
-    train: dict[str, list[T]], held: dict[str, list[T]], skipped: SkippedRows, parts: Callable[[T], list[Example]]
-) -> TrainingRows:
-    rows = [row for found in train.values() for row in found]
-    if not rows:
-        raise DataError(
-            "the training set is empty", seen=f"{list(train)}: {skipped.reasons}", allowed="at least one row"
-        )
-    examples = [example for row in rows for example in parts(row)]
-    answers = sum(example.answer_length for example in examples)
-    record = {
-        "sources": {name: len(found) for name, found in train.items()},
-        "held_out": {name: len(found) for name, found in held.items()},
-        "skipped": skipped.reasons,
-        "content_hash": content_hash(examples),
-        "answer_tokens": answers,
-    }
-    return TrainingRows(
-        train=rows,
-        heldout=[row for found in held.values() for row in found],
-        record=record,
-        row_tokens=sum(len(example.ids) for example in examples) / len(rows),
-        answer_tokens=answers / len(rows),
-    )
-
-
-def content_hash(examples: list[Example]) -> str:
-    """Return the SHA-256 over the token ids of all rows, in order."""
-    import hashlib
-
-    digest = hashlib.sha256()
-    for example in examples:
-        digest.update(f"{example.prompt_length}:{','.join(map(str, example.ids))}\n".encode())
-    return digest.hexdigest()

@@ -123,11 +123,13 @@ def stored_run(store: Store, weights: str, candidate: Run) -> Run | None:
 
 def note_overlap(folder: Path, run: Run) -> None:
     """Write into the training manifest how many evaluated prompts the training prompts repeat."""
-    from dare_train.config import DataSettings
+    from dare_train.config import DataSettings, PairSettings, TextSettings
     from dare_train.overlap import training_overlap
     from dare_train.settings import read_yaml
 
-    counts = training_overlap(DataSettings.model_validate(read_yaml(folder / "config.yaml")["data"]), run)
+    record = read_yaml(folder / "config.yaml")["data"]
+    kind = TextSettings if "text_field" in record else PairSettings if "chosen_field" in record else DataSettings
+    counts = training_overlap(kind.model_validate(record), run)
 
     def change(manifest: RunManifest) -> RunManifest:
         return dataclasses.replace(manifest, data={**manifest.data, "overlap": counts})

@@ -7,11 +7,12 @@ from dataclasses import dataclass
 from typing import Any
 
 from dare_eval.errors import UsageError
-from dare_train.config import DataSettings, PreferenceConfig, RunConfig, SftConfig
+from dare_train.config import PreferenceConfig, PretrainConfig, RunConfig, SftConfig
 from dare_train.presets import resolve_objective
+from dare_train.reading import TrainingRows, read_examples, read_pair_set, read_texts
 from dare_train.run import Prepared
 from dare_train.scorer import Scorer
-from dare_train.setup import ModelPlan, TrainingRows, read_examples, read_pair_set
+from dare_train.setup import ModelPlan
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,12 +20,13 @@ class Method:
     """One way to train: its settings, how its rows are read, and how its algorithm is made."""
 
     settings: type[RunConfig]
-    read: Callable[[ModelPlan, DataSettings], TrainingRows]
+    read: Callable[[ModelPlan, Any], TrainingRows]
     build: Callable[[Prepared], Any]
+    label: str
 
     def name(self, config: RunConfig) -> str:
         """Return the name that goes into the manifest."""
-        return str(getattr(config, "algo", "sft"))
+        return str(getattr(config, "algo", self.label))
 
 
 def build_sft(prepared: Prepared) -> Any:
@@ -32,23 +34,22 @@ def build_sft(prepared: Prepared) -> Any:
     from dare_train.algorithms.sft import Sft, SftPlan
 
     config, network = prepared.config, prepared.plan.config
-    assert isinstance(config, SftConfig)
+    assert isinstance(config, SftConfig | PretrainConfig)
     objective = resolve_objective(config.objective, network.family, network.block_length)
     plan = SftPlan(
         objective=objective,
         seed=config.seed,
         batch_size=config.train.batch_size,
         micro_batch_size=_micro(prepared),
-        shuffle=config.data.shuffle,
         mask_id=network.mask_id,
         pad_id=network.pad_id,
         eos_id=network.eos_id,
         scorer=Scorer(shift=network.shift, block_length=objective.block_length, pack=config.train.packing),
-        eos_padding=config.data.eos_padding,
-        max_length=config.data.max_length,
+        eos_padding=config.data.eos_padding if isinstance(config, SftConfig) else "none",
+        max_length=config.data.max_length if isinstance(config, SftConfig) else config.data.sequence_length,
         device=prepared.device,
     )
-    return Sft(prepared.rows.train, plan, prepared.world, prepared.rows.heldout)
+    return Sft(prepared.rows.supply(config.seed), plan, prepared.world, prepared.rows.heldout)
 
 
 def build_preference(prepared: Prepared) -> Any:
@@ -77,14 +78,13 @@ def build_preference(prepared: Prepared) -> Any:
         seed=config.seed,
         batch_size=config.train.batch_size,
         micro_batch_size=_micro(prepared),
-        shuffle=config.data.shuffle,
         mask_id=network.mask_id,
         pad_id=network.pad_id,
         scorer=Scorer(shift=network.shift, pack=config.train.packing),
         device=prepared.device,
         **chosen,
     )
-    return Preference(prepared.rows.train, prepared.rows.heldout, plan, prepared.world)
+    return Preference(prepared.rows.supply(config.seed), prepared.rows.heldout, plan, prepared.world)
 
 
 def _micro(prepared: Prepared) -> int:
@@ -93,6 +93,7 @@ def _micro(prepared: Prepared) -> int:
 
 
 METHODS = {
-    "sft": Method(SftConfig, read_examples, build_sft),
-    "preference": Method(PreferenceConfig, read_pair_set, build_preference),
+    "pretrain": Method(PretrainConfig, read_texts, build_sft, "pretrain"),
+    "sft": Method(SftConfig, read_examples, build_sft, "sft"),
+    "preference": Method(PreferenceConfig, read_pair_set, build_preference, "vrpo"),
 }

@@ -21,8 +21,9 @@ from torch import Tensor, nn
 
 from dare_train.algorithms.common import slices
 from dare_train.corruption import Corruption, count_noise
-from dare_train.data.batches import Batch, RowOrder, collate
+from dare_train.data.batches import Batch, collate
 from dare_train.data.pairs import Pair
+from dare_train.data.supply import Supply
 from dare_train.draws import GeneratorDraws, derive, seeded
 from dare_train.engine.world import World
 from dare_train.estimators import elbo, preference_losses, preference_margin
@@ -51,7 +52,6 @@ class PreferencePlan:
     seed: int
     batch_size: int
     micro_batch_size: int
-    shuffle: bool
     mask_id: int
     pad_id: int
     scorer: Scorer
@@ -100,9 +100,8 @@ class PreferencePart:
 class Preference:
     """Hands out noised pairs and adds the gradient of the pair loss, at the memory of one forward."""
 
-    def __init__(self, pairs: Sequence[Pair], heldout: Sequence[Pair], plan: PreferencePlan, world: World) -> None:
-        self.pairs, self.heldout, self.plan, self.world = pairs, heldout, plan, world
-        self.order = RowOrder(len(pairs), plan.seed, shuffle=plan.shuffle)
+    def __init__(self, supply: Supply[Pair], heldout: Sequence[Pair], plan: PreferencePlan, world: World) -> None:
+        self.supply, self.heldout, self.plan, self.world = supply, heldout, plan, world
         self._reference: Reference | None = None
 
     def begin(self, network: Any, build: Callable[[], Any]) -> None:
@@ -112,12 +111,8 @@ class Preference:
     def work(self, step: int) -> list[PreferencePart]:
         """Return this process's micro-batches of optimizer step ``step``."""
         size = self.plan.batch_size
-        positions = range(step * size, (step + 1) * size)
-        share = self.world.share([(position, self.order[position]) for position in positions])
-        return [
-            self._part([(key, self.pairs[index]) for key, index in share[rows]], float(size))
-            for rows in slices(len(share), self.plan.micro_batch_size)
-        ]
+        share = self.world.share(list(enumerate(self.supply.take(step * size, size), start=step * size)))
+        return [self._part(share[rows], float(size)) for rows in slices(len(share), self.plan.micro_batch_size)]
 
     def backward(self, network: nn.Module, part: PreferencePart) -> Mapping[str, float]:
         """Add the gradient of one micro-batch; returns its share of the loss and what it cost."""

@@ -16,8 +16,9 @@ from torch import Tensor, nn
 from dare_train.algorithms.common import slices
 from dare_train.config import ObjectiveSettings
 from dare_train.corruption import Corruption, block_rates, mask_at_rates, sequence_rates
-from dare_train.data.batches import Batch, RowOrder, collate
+from dare_train.data.batches import Batch, collate
 from dare_train.data.render import Example
+from dare_train.data.supply import Supply
 from dare_train.draws import RowDraws, derive
 from dare_train.engine.world import World
 from dare_train.estimators import row_sums
@@ -37,7 +38,6 @@ class SftPlan:
     seed: int
     batch_size: int
     micro_batch_size: int
-    shuffle: bool
     mask_id: int
     pad_id: int
     eos_id: int
@@ -66,11 +66,8 @@ class SftPart:
 class Sft:
     """Hands out noised batches and adds the gradient of the weighted negative log-likelihood."""
 
-    def __init__(
-        self, examples: Sequence[Example], plan: SftPlan, world: World, heldout: Sequence[Example] = ()
-    ) -> None:
-        self.examples, self.heldout, self.plan, self.world = examples, heldout, plan, world
-        self.order = RowOrder(len(examples), plan.seed, shuffle=plan.shuffle)
+    def __init__(self, supply: Supply[Example], plan: SftPlan, world: World, heldout: Sequence[Example] = ()) -> None:
+        self.supply, self.heldout, self.plan, self.world = supply, heldout, plan, world
 
     def begin(self, network: Any, build: Callable[[], Any]) -> None:
         """Need nothing of the network as it is before training."""
@@ -105,14 +102,14 @@ class Sft:
     def batch(self, step: int) -> Batch:
         """Return this process's rows of the global batch of ``step``, padded alike in all processes."""
         plan = self.plan
-        positions = range(step * plan.batch_size, (step + 1) * plan.batch_size)
-        chosen = [self.order[position] for position in positions]
-        longest = max(len(self.examples[index].ids) for index in chosen)
+        first = step * plan.batch_size
+        chosen = self.supply.take(first, plan.batch_size)
+        longest = max(len(example.ids) for example in chosen)
         if plan.eos_padding == "max_length":
             longest = plan.max_length
-        share = self.world.share(list(zip(positions, chosen, strict=True)))
+        share = self.world.share(list(enumerate(chosen, start=first)))
         eos_id = None if plan.eos_padding == "none" else plan.eos_id
-        rows = [self.examples[index] for _, index in share]
+        rows = [example for _, example in share]
         length = None if plan.eos_padding == "none" else longest
         return collate(rows, [key for key, _ in share], pad_id=plan.pad_id, eos_id=eos_id, length=length)
 

@@ -16,8 +16,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import torch
+from torch import nn
 from torch.distributed.checkpoint.api import CheckpointException
-from torch.distributed.checkpoint.state_dict import get_state_dict, set_state_dict
+from torch.distributed.checkpoint.filesystem import FileSystemReader
+from torch.distributed.checkpoint.state_dict import StateDictOptions, get_state_dict, set_state_dict
 from torch.distributed.checkpoint.state_dict_loader import load as dcp_load
 from torch.distributed.checkpoint.state_dict_saver import save as dcp_save
 
@@ -76,16 +78,50 @@ def load_checkpoint(path: Path, state: TrainState) -> None:
             remedy=f"remove {path} to continue from the one before, or train afresh with --fresh",
         ) from error
     set_state_dict(
-        state.network, state.optimizer, model_state_dict=content["network"], optim_state_dict=content["optimizer"]
+        state.network,
+        state.optimizer,
+        model_state_dict=content["network"],
+        optim_state_dict=content["optimizer"],
+        options=StateDictOptions(strict=False),
     )
     torch.set_rng_state(torch.tensor(progress.pop("torch_rng"), dtype=torch.uint8))
     state.restore(progress)
 
 
 def _content(state: TrainState) -> dict[str, Any]:
-    parameters, states = get_state_dict(state.network, state.optimizer)
+    # Frozen weights (under an adapter) are those of the base and are not saved again.
+    options = StateDictOptions(ignore_frozen_params=True)
+    parameters, states = get_state_dict(state.network, state.optimizer, options=options)
     average = {"ema": state.ema.shadow} if state.ema is not None else {}
     return {"network": parameters, "optimizer": states, **average}
+
+
+def read_weights(path: Path, network: nn.Module) -> None:
+    """Fill the trained parameters of ``network`` from the checkpoint at ``path``, however many processes wrote it.
+
+    The moving average is taken where there is one. Raises ``DataError`` when the checkpoint is damaged.
+    """
+    found = {name: p.detach() for name, p in network.named_parameters() if p.requires_grad}
+    averaged = _has_average(path)
+    content: dict[str, Any] = {"ema" if averaged else "network": found}
+    if averaged:
+        content = {"ema": {name: tensor.float() for name, tensor in found.items()}}
+    try:
+        with _quiet():
+            dcp_load(content, checkpoint_id=path, no_dist=True)
+    except (OSError, RuntimeError, ValueError, CheckpointException) as error:
+        raise DataError(f"the checkpoint cannot be read: {_reason(error)}", seen=path) from error
+    with torch.no_grad():
+        for name, tensor in next(iter(content.values())).items():
+            found[name].copy_(tensor)
+
+
+def _has_average(path: Path) -> bool:
+    try:
+        names = FileSystemReader(path).read_metadata().state_dict_metadata
+    except (OSError, ValueError, EOFError) as error:
+        raise DataError(f"the checkpoint cannot be read: {error}", seen=path) from error
+    return any(name.startswith("ema.") for name in names)
 
 
 def checkpoints(folder: Path) -> list[Path]:

@@ -14,6 +14,7 @@ from dare_train.algorithms.preference import DEFAULTS, Preference, PreferencePla
 from dare_train.config import PairSettings, PreferenceConfig
 from dare_train.data.pairs import Pair, to_pair
 from dare_train.data.render import Example
+from dare_train.data.supply import Memory
 from dare_train.draws import derive, seeded
 from dare_train.engine.metrics import read_metrics
 from dare_train.engine.world import World
@@ -37,7 +38,6 @@ PLAN = {
     "seed": 0,
     "batch_size": 4,
     "micro_batch_size": 4,
-    "shuffle": False,
     "mask_id": TOKENS["mask_token_id"],
     "pad_id": TOKENS["pad_token_id"],
     "scorer": Scorer(),
@@ -55,7 +55,8 @@ def pairs(count, seed=0):
 
 
 def method(net, count=4, **changes):
-    found = Preference(pairs(count), pairs(3, seed=9), PreferencePlan(**{**PLAN, **changes}), World())
+    supply = Memory(pairs(count), 0, shuffle=False)
+    found = Preference(supply, pairs(3, seed=9), PreferencePlan(**{**PLAN, **changes}), World())
     found.begin(net, network)
     return found
 
