@@ -6,9 +6,14 @@ import pytest
 import torch
 import yaml
 
+from dare_train.algorithms.build import METHODS
+from dare_train.config import VERBS
 from dare_train.engine.checkpoint import checkpoints
 from dare_train.engine.metrics import read_metrics
+from dare_train.run import run
+from dare_train.settings import validate
 from tests.train.conftest import weights_of
+from tests.train.test_loop import quiet
 
 pytestmark = pytest.mark.xdist_group("processes")
 STEPS = 20
@@ -16,13 +21,16 @@ STEPS = 20
 
 @pytest.fixture
 def train(cli, settings, tmp_path):
-    """Run the command line in so many processes and return the folder; changes are nested settings."""
+    """Train in so many processes and return the folder; changes are nested settings."""
 
     def start(name, processes, verb="sft", **changes):
         folder = tmp_path / name
+        record = settings(output_dir=str(folder), **changes)
+        if processes == 1:
+            return run(validate(VERBS[verb], record), METHODS[verb], quiet()).path
         path = tmp_path / f"{name}.yaml"
-        path.write_text(yaml.safe_dump(settings(output_dir=str(folder), **changes)))
-        arguments = [verb, "--config", path, *(["--nproc", processes] if processes > 1 else [])]
+        path.write_text(yaml.safe_dump(record))
+        arguments = [verb, "--config", path, "--nproc", processes]
         done = cli("dare-train", *arguments, env={"OMP_NUM_THREADS": "1"}, timeout=300)
         assert done.returncode == 0, done.stdout + done.stderr
         return folder
@@ -62,17 +70,15 @@ def test_a_run_goes_on_with_another_number_of_processes(train):
     assert close(straight, moved) < 1e-5
 
 
-def test_preference_training_and_adapters_in_two_processes(train, tmp_path):
+@pytest.mark.parametrize("lora", [None, {"rank": 4}], ids=["whole", "adapter"])
+def test_preference_training_in_two_processes(train, lora):
     common = {
-        "model": {"architecture": None, "tokenizer": None, "base": "tiny-countdown"},
+        "model": {"architecture": None, "tokenizer": None, "base": "tiny-countdown", "lora": lora},
         "data": {"train": "puzzles/countdown_pairs[sft:50,validation:9]", "end_of_turn": False},
         "train": {"max_steps": 3, "batch_size": 4, "micro_batch_size": 1},
         "optim": {"lr": 1e-3},
     }
-    alone, both = (train(f"whole{n}", n, "preference", **common) for n in (1, 2))
-    assert losses_of(both) == pytest.approx(losses_of(alone), abs=1e-5)
-    common["model"] = {**common["model"], "lora": {"rank": 4}}
-    alone, both = (train(f"adapter{n}", n, "preference", **common) for n in (1, 2))
+    alone, both = (train(f"run{n}", n, "preference", **common) for n in (1, 2))
     assert losses_of(both) == pytest.approx(losses_of(alone), abs=1e-5)
 
 
