@@ -1,0 +1,1 @@
+"""Reinforcement learning: rollouts, rewards, the parts of algorithms, and the loop that joins them."""
