@@ -7,7 +7,23 @@ from __future__ import annotations
 
 import typer
 
-from dare_eval.commands import chat, check, compare, data, export, index, ls, plan, run, sample, show, sweep
+from dare_eval.commands import (
+    cards,
+    chat,
+    check,
+    compare,
+    data,
+    export,
+    index,
+    ls,
+    plan,
+    report,
+    reproduce,
+    run,
+    sample,
+    show,
+    sweep,
+)
 from dare_eval.panels import run_guarded
 
 app = typer.Typer(
@@ -30,6 +46,9 @@ app.command("sweep")(sweep.sweep)
 app.command("plan")(plan.plan)
 app.command("sample")(sample.sample)
 app.command("chat")(chat.chat)
+app.command("report")(report.report)
+app.command("reproduce")(reproduce.reproduce)
+app.command("cards")(cards.cards)
 app.add_typer(data.app, name="data")
 
 

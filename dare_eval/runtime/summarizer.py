@@ -1,7 +1,8 @@
 """``ReportSummarizer``: ends a run with our table, ``report.json``, one panel per failure and an honest exit code.
 
-Upstream's summary files are written as always; only its printing is replaced. The process ends with exit code 3
-when any model has no complete result on any data set of the config.
+The run enters the store (``DARE_DB``), finished or incomplete. Upstream's summary files are written as always; only
+its printing is replaced. The process ends with exit code 3 when any model has no complete result on any data set of
+the config.
 
     summarizer = dict(type=ReportSummarizer, summary_groups=[...])
 """
@@ -11,12 +12,12 @@ from __future__ import annotations
 import contextlib
 import io
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from opencompass.summarizers import DefaultSummarizer
 from opencompass.utils import dataset_abbr_from_cfg, model_abbr_from_cfg
 
-from dare_eval.errors import IncompleteError, SetupError
+from dare_eval.errors import DareError, IncompleteError, SetupError
 from dare_eval.panels import show_error
 from dare_eval.records.summary import ResultRow, write_report
 from dare_eval.runtime.failures import Failure
@@ -24,6 +25,9 @@ from dare_eval.runtime.groups import benchmark_groups
 from dare_eval.runtime.manifests import finish_manifest
 from dare_eval.runtime.report_rows import PairReport, group_rows, pair_report, records_of
 from dare_eval.runtime.report_table import output_console, show_failures, show_table
+
+if TYPE_CHECKING:
+    from rich.console import Console
 
 
 class ReportSummarizer(DefaultSummarizer):
@@ -60,6 +64,7 @@ class ReportSummarizer(DefaultSummarizer):
         console.print(f"report: {report}")
         # last: a run that is killed before its table was seen is continued by the same command, not begun anew
         finish_manifest(work_dir, "incomplete" if missing else "finished", _decoding_s(work_dir, reports))
+        _register(work_dir, console)
         if missing:
             raise SystemExit(IncompleteError.exit_code)
 
@@ -76,6 +81,20 @@ class ReportSummarizer(DefaultSummarizer):
                 super().summarize(output_path, time_str)
         except (AssertionError, KeyError) as error:  # models with unlike metrics; our report does not depend on it
             self.logger.warning(f"upstream's summary files were not written: {error}")
+
+
+def _register(work_dir: Path, console: Console) -> None:
+    """Put the run into the store; a store that cannot take it is said, and loses nothing: an index run adds it."""
+    from rich.text import Text
+    from sqlalchemy.exc import SQLAlchemyError
+
+    from dare_eval.records.store import Store
+
+    try:
+        Store().register_evaluation(work_dir, strict=True)
+    except (DareError, SQLAlchemyError, OSError) as error:
+        what = error.what if isinstance(error, DareError) else str(error)
+        console.print(Text(f"not in the store: {what}; to add it: dare-eval index {work_dir}", style="yellow"))
 
 
 def _stored(reports: list[PairReport]) -> list[ResultRow]:

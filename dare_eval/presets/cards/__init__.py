@@ -1,0 +1,204 @@
+"""Published-number cards: a score with the settings it was measured with and the place that reports it.
+
+Every scored row of the preset table is a card; the YAML files beside this one add other settings, algorithm tables
+and the shipped tiny models. ``dare-eval cards`` lists them, ``dare-eval reproduce CARD`` runs one and judges it.
+Leaves out the judging (``report.published``).
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from importlib import resources
+from typing import Any
+
+from dare_eval import presets
+from dare_eval.errors import unknown
+
+_FILES = ("llada", "dare_reruns", "algorithms_llada", "algorithms_dream", "tiny")
+_TABLES = ("algorithms_llada", "algorithms_dream")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Card:
+    """One published number."""
+
+    name: str
+    """``model/benchmark``, with ``@variant`` where one pair has several numbers."""
+    model: str
+    benchmark: str
+    score: float
+    """Percent."""
+    decimals: int
+    """Digits after the point that the source prints."""
+    source: str
+    spec: dict[str, Any] | None
+    """The settings the source states, perhaps only some; None: it states none."""
+    likelihood: bool = False
+    n: tuple[int, ...] = ()
+    """Items of the benchmark; several where the source does not say which of them it used."""
+    metric: str | None = None
+    """Metric of our rows; None: the headline one."""
+    config: str | None = None
+    """Packaged config that measures it, where no preset model does."""
+
+    @property
+    def runnable(self) -> bool:
+        """True where the settings are known and there is something to run."""
+        known = self.config is not None or (self.model in presets.models() and self.bench is not None)
+        return known and self.spec is not None
+
+    @property
+    def bench(self) -> str | None:
+        """The benchmark as ``dare-eval run`` calls it; None where this program has none."""
+        from dare_eval.presets.catalog import known_benchmarks
+
+        about = benchmarks().get(self.benchmark, {})
+        name = about.get("likelihood") if self.likelihood else about.get("bench", self.benchmark)
+        return name if name in known_benchmarks() else None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CardTable:
+    """Published numbers of several algorithms on several benchmarks."""
+
+    name: str
+    title: str
+    source: str
+    base: str
+    """The column that the others are compared with."""
+    columns: tuple[str, ...]
+    rows: dict[str, tuple[float, ...]] = field(default_factory=dict)
+    """Scores (percent) by benchmark, in the order of ``columns``."""
+    decimals: int = 1
+
+
+@functools.cache
+def benchmarks() -> dict[str, dict[str, Any]]:
+    """Return what is known of each benchmark: items, metric, trivial scores (``benchmarks.yaml``)."""
+    return _read("benchmarks")
+
+
+def items_of(benchmark: str) -> tuple[int, ...]:
+    """Return how many items a benchmark has; several numbers where sources differ, none where nobody says."""
+    found = benchmarks().get(benchmark, {}).get("n", ())
+    return (found,) if isinstance(found, int) else tuple(found)
+
+
+@functools.cache
+def known_cards() -> dict[str, Card]:
+    """Return every card by name: preset table first, then the files, then the tables of algorithms."""
+    return {card.name: card for card in [*_of_presets(), *_of_files(), *_of_tables()]}
+
+
+def find_card(name: str) -> Card:
+    """Return the card called ``name``; raises ``UsageError`` with the nearest name."""
+    if name not in known_cards():
+        raise unknown("card", name, known_cards(), remedy="dare-eval cards lists them")
+    return known_cards()[name]
+
+
+@functools.cache
+def tables() -> dict[str, CardTable]:
+    """Return the published tables of algorithms by name."""
+    found = {}
+    for name in _TABLES:
+        read = _read(name)
+        rows = {bench: tuple(map(float, scores)) for bench, scores in read["rows"].items()}
+        about = {key: read[key] for key in ("title", "source", "base", "decimals")}
+        found[read["table"]] = CardTable(name=read["table"], columns=tuple(read["columns"]), rows=rows, **about)
+    return found
+
+
+def _of_presets() -> Iterator[Card]:
+    for model in presets.models():
+        for preset in presets.rows(model):
+            yield from _of_preset(preset, likelihood=False)
+        for name in (presets.entry(model).get("likelihood") or {}).get("rows", {}):
+            yield from _of_preset(presets.find_likelihood(model, name), likelihood=True)
+
+
+def _of_preset(preset: presets.Preset, *, likelihood: bool) -> Iterator[Card]:
+    if preset.score is None:
+        return
+    about = benchmarks().get(preset.benchmark, {})
+    yield Card(
+        name=_name(preset.model, preset.benchmark, "likelihood" if likelihood else None),
+        model=preset.model,
+        benchmark=preset.benchmark,
+        score=preset.score,
+        decimals=_digits(preset, "likelihood" if likelihood else "rows"),
+        source=preset.source,
+        spec=dict(preset.decoding),
+        likelihood=likelihood,
+        n=items_of(preset.benchmark),
+        metric=about.get("metric"),
+    )
+
+
+def _digits(preset: presets.Preset, part: str) -> int:
+    """Return how many digits the preset table prints after the point: 56.40 is not 56.4."""
+    about = _printed()[preset.model][part]
+    row = (about["rows"] if part == "likelihood" else about)[preset.benchmark]
+    return len(row["score"].partition(".")[2])
+
+
+@functools.cache
+def _printed() -> dict[str, Any]:
+    import yaml
+
+    text = resources.files(presets.__name__).joinpath("table.yaml").read_text()
+    found: dict[str, Any] = yaml.load(text, Loader=yaml.BaseLoader)  # every value as the text it is
+    return found
+
+
+def _of_files() -> Iterator[Card]:
+    for file in _FILES:
+        read = _read(file)
+        for row in read.get("cards", ()):
+            bench = row["bench"]
+            about = benchmarks().get(bench, {})
+            likelihood = bool(row.get("likelihood"))
+            variant = row.get("variant") or ("likelihood" if likelihood else None)
+            yield Card(
+                name=_name(row["model"], bench, variant),
+                model=row["model"],
+                benchmark=bench,
+                score=float(row["score"]),
+                decimals=row.get("decimals", read["decimals"]),
+                source=row.get("source", read["source"]),
+                spec=row.get("spec"),
+                likelihood=likelihood,
+                n=(row["n"],) if "n" in row else items_of(bench),
+                metric=row.get("metric", about.get("metric")),
+                config=row.get("config"),
+            )
+
+
+def _of_tables() -> Iterator[Card]:
+    for table in tables().values():
+        for bench, scores in table.rows.items():
+            for column, score in zip(table.columns, scores, strict=True):
+                yield Card(
+                    name=_name(table.name, bench, column),
+                    model=table.name,
+                    benchmark=bench,
+                    score=score,
+                    decimals=table.decimals,
+                    source=table.source,
+                    spec=None,
+                    n=items_of(bench),
+                    metric=benchmarks().get(bench, {}).get("metric"),
+                )
+
+
+def _name(model: str, bench: str, variant: str | None) -> str:
+    return f"{model}/{bench}" + (f"@{variant}" if variant else "")
+
+
+def _read(name: str) -> dict[str, Any]:
+    import yaml
+
+    read: dict[str, Any] = yaml.safe_load(resources.files(__package__).joinpath(f"{name}.yaml").read_text())
+    return read

@@ -1,0 +1,97 @@
+"""The report as files: the same bytes twice, escaped everywhere, and exit codes of the command line."""
+
+import json
+import shutil
+from xml.etree import ElementTree
+
+from dare_eval.records.runs import load_run
+from dare_eval.report.document import to_html, to_markdown
+from dare_eval.report.junit import to_junit
+from dare_eval.report.recorded import baseline_of
+from dare_eval.report.reproducibility import report_run, to_document
+
+RIGHT = [k % 3 != 0 for k in range(30)]
+HOSTILE = '<script>alert(1)</script> | `x` \x1b[31m \x00 "quoted" & =1+1'
+
+
+def test_two_identical_runs_match_with_exit_code_0_and_the_same_bytes_twice(dare, make_run, tmp_path):
+    first, second = (make_run(n, RIGHT, weight_hash="w") for n in ("a", "b"))
+    for name in ("one", "two"):
+        code, out = dare("report", second, "--against", first, "--out", tmp_path / name)
+        assert code == 0 and out.startswith("match: ")
+    for file in ("report.md", "report.html", "report.xml"):
+        assert (tmp_path / "one" / file).read_bytes() == (tmp_path / "two" / file).read_bytes()
+    assert dare("report", first, second)[0] == 0, "without --against further runs are judged against the first"
+    assert dare("report", second, "--against", first / "manifest.json")[0] == 4
+
+
+def test_one_decode_parameter_is_off_by_name_and_exits_with_3(dare, make_run, tmp_path):
+    first = make_run("a", RIGHT, weight_hash="w")
+    second = make_run("b", RIGHT, weight_hash="w", spec={"steps": 4})
+    for arguments in ([second, "--against", first], [first, second]):
+        code, out = dare("report", *arguments)
+        assert code == 3 and "steps 8 -> 4" in out
+    code, out = dare("report", second, "--against", first, "--out", tmp_path / "report")
+    assert code == 3 and "steps 8 -> 4" in (tmp_path / "report" / "report.html").read_text().replace("&gt;", ">")
+    suite = ElementTree.parse(tmp_path / "report" / "report.xml").getroot()[0]
+    assert (suite.get("tests"), suite.get("failures")) == ("1", "1")
+    assert "steps 8 -> 4" in suite[0].find("failure").get("message")
+
+
+def test_numbers_are_kept_and_compared_in_ci(dare, make_run, tmp_path):
+    first, second = (make_run(n, RIGHT, weight_hash="w") for n in ("a", "b"))
+    assert dare("report", first, "--save", "kept.json")[0] == 0
+    shutil.rmtree(first)
+    assert dare("report", second, "--against", "kept.json")[0] == 0
+    record = json.loads((tmp_path / "kept.json").read_text())
+    record["numbers"][0]["value"] = 1.0
+    (tmp_path / "kept.json").write_text(json.dumps(record))
+    assert dare("report", second, "--against", "kept.json")[0] == 3
+
+
+def test_a_report_alone_says_what_ran_and_compares_nothing(dare, make_run):
+    code, out = dare("report", make_run("a", RIGHT, weight_hash="some-weights"))
+    assert code == 0 and "nothing to compare with" in out
+    for part in ("some-weights", "ph", "ch", "toy@1", "block\\_length", "66.67", "verdict hash"):
+        assert part in out
+
+
+def test_texts_of_strangers_stay_text_in_every_format(make_run, change_manifest):
+    folder = make_run("a", RIGHT, weight_hash=HOSTILE, algorithm=HOSTILE)
+    change_manifest(folder, run_id=HOSTILE, environment={"device": HOSTILE})
+    run = load_run(folder)
+    reports = [report_run(run, baseline_of(run))]
+    page, text, xml = to_html(to_document(reports)), to_markdown(to_document(reports)), to_junit(reports)
+    assert "<script" not in page and "\x1b" not in page + text + xml and "\x00" not in page + text + xml
+    assert "src=" not in page and "href=" not in page, "the page needs nothing else"
+    assert "\\<script\\>" in text and ElementTree.fromstring(xml) is not None
+    for table in text.split("\n\n"):
+        if table.startswith("| "):
+            assert len({line.replace("\\|", "").count("|") for line in table.splitlines()}) == 1, "no cell breaks a row"
+
+
+def test_an_outcome_changes_the_hash_in_the_report(make_run):
+    folders = [make_run("a", RIGHT, weight_hash="w"), make_run("b", RIGHT[::-1], weight_hash="w")]
+    texts = [to_markdown(to_document([report_run(load_run(folder), None)])) for folder in folders]
+    hashes = [text.split("| toy | toy |")[1] for text in texts]
+    assert hashes[0] != hashes[1]
+
+
+def test_cards_are_listed_with_their_noise(dare):
+    code, out = dare("cards", "dare-llada")
+    assert code == 0 and "outside the noise on humaneval: none" in out
+    assert "below row fill (46.7 %) on sudoku: bgpo 42.6" in out and out.count("below row fill (46.7 %)") == 7
+    code, out = dare("cards", "dare-llada", "--json")
+    assert code == 0 and not any(
+        one["outside_noise"] for one in json.loads(out)["differences"] if one["benchmark"] == "humaneval"
+    )
+    code, out = dare("cards", "llada-8b-instruct", "--json")
+    assert code == 0 and {one["name"] for one in json.loads(out)} >= {"llada-8b-instruct/gsm8k@dare"}
+    assert dare("cards", "llada-8b-instrct")[0] == 2
+
+
+def test_cards_without_settings_cannot_be_run(dare):
+    code, out = dare("reproduce", "dare-llada/gsm8k@d1")
+    assert code == 2 and "states no settings" in out
+    code, out = dare("reproduce", "llada-8b-base/piqa@likelihood")
+    assert code == 2 and "no benchmark or model of that name" in out
