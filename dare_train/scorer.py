@@ -35,6 +35,8 @@ class Scorer:
     """Lay rows of unequal length end to end."""
     trim: bool = True
     """Leave out of the doubled sequence what no chosen position depends on."""
+    temperature: float = 1.0
+    """Divides the logits: the distribution that a rollout at this temperature sampled from."""
 
     def __call__(
         self, network: Any, noisy_BT: Tensor, target_BT: Tensor, chosen_BT: Tensor, valid_BT: Tensor
@@ -84,7 +86,10 @@ class Scorer:
         if self.shift:
             place_X = column_X if place_BT is None else place_BT[row_X, column_X]
             source_X = column_X - (place_X > 0).long()
-        return target_logps(network, hidden_BTD[row_X, source_X], target_BT[row_X, column_X])
+        hidden_XD = hidden_BTD[row_X, source_X]
+        if self.temperature != 1.0:
+            hidden_XD = hidden_XD / self.temperature  # heads are linear without bias: this divides the logits
+        return target_logps(network, hidden_XD, target_BT[row_X, column_X])
 
 
 @contextlib.contextmanager
