@@ -22,6 +22,7 @@ from dare_eval.commands import (
     run,
     sample,
     show,
+    stability,
     sweep,
 )
 from dare_eval.panels import run_guarded
@@ -49,6 +50,7 @@ app.command("chat")(chat.chat)
 app.command("report")(report.report)
 app.command("reproduce")(reproduce.reproduce)
 app.command("cards")(cards.cards)
+app.command("stability")(stability.stability)
 app.add_typer(data.app, name="data")
 
 

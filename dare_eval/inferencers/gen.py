@@ -128,7 +128,7 @@ class DiffusionGenInferencer(GenInferencer):
             prompt=rendered,
             prompt_sha=sha256_text(rendered),
             response=str(text),
-            extra={"batch_rows": batch_rows, **({"cut_tokens": cut} if (cut := stats.get("cut_tokens")) else {})},
+            extra={"batch_rows": batch_rows, **{name: stats[name] for name in ("cut_tokens", "x0") if stats.get(name)}},
             **{name: stats[name] for name in DECODE_FIELDS if stats.get(name) is not None},
         )
 

@@ -22,10 +22,13 @@ from dare_eval.inferencers.rows import Row
 from dare_eval.models.likelihood import LikelihoodModel
 from dare_eval.models.texts import HUMAN_BOT_ROUND, GenText, cut_at_stops, row_seed
 from dare_eval.models.tokens import Codec, Encoded
+from dare_eval.models.x0 import x0_changes
 from dare_eval.records.provenance import weight_hash
 from dare_eval.runtime.model_facts import ModelFacts
 from dare_eval.spec import DecodeSpec
 
+SWITCHES = ("record_x0",)
+"""Further settings of every native model: ``record_x0`` keeps the model's guess at every forward (``models.x0``)."""
 STATS = ("tokens", "nfe", "nfe_by_block", "generated_tokens", "wall_s", "step_map", "edits", "stop")
 
 
@@ -58,6 +61,7 @@ class DiffusionModel(LikelihoodModel, BaseModel):
         long_prompts: str = "refuse",
         **others: Any,
     ) -> None:
+        self.record_x0 = bool(others.pop("record_x0", False))
         self.check_names(others)
         place, config, spec = self.resolve(path, decoding)
         limit = min(max_seq_len or config.context_length, config.context_length)
@@ -89,9 +93,12 @@ class DiffusionModel(LikelihoodModel, BaseModel):
     def check_names(cls, others: Mapping[str, Any]) -> None:
         """Refuse settings that the wrapper does not have, naming the nearest one."""
         known = [name for name in inspect.signature(cls.__init__).parameters if name not in ("self", "others")]
-        for name in others:
+        for name in (name for name in others if name not in SWITCHES):
             raise unknown(
-                f"setting of {cls.__name__}", name, known, remedy="decode settings go into decoding=dict(...)"
+                f"setting of {cls.__name__}",
+                name,
+                [*known, *SWITCHES],
+                remedy="decode settings go into decoding=dict(...)",
             )
 
     @classmethod
@@ -161,7 +168,7 @@ class DiffusionModel(LikelihoodModel, BaseModel):
         stopping_criteria: Sequence[str] = (),
     ) -> list[GenText]:
         """Decode one batch; ``rows`` names the items, which fixes each row's seed whatever the batch."""
-        from dare_eval.decoding import decode
+        from dare_eval.decoding import RecordOptions, decode
 
         spec = self.spec
         known: Sequence[Row | None] = rows if rows is not None else [None] * len(inputs)
@@ -169,7 +176,8 @@ class DiffusionModel(LikelihoodModel, BaseModel):
         names = [row.item_id if row is not None else one.text for one, row in zip(prompts, known, strict=True)]
         self._warm_up(prompts[0].ids)
         seeds = [row_seed(spec.seed, name) for name in names]
-        results = decode(self.network, [one.ids for one in prompts], spec, row_seeds=seeds)
+        record = RecordOptions() if self.record_x0 else None
+        results = decode(self.network, [one.ids for one in prompts], spec, row_seeds=seeds, record=record)
         return [self._answer(result, one, stopping_criteria) for result, one in zip(results, prompts, strict=True)]
 
     def encode(self, prompt: Any, row: Row | None = None) -> Encoded:
@@ -193,6 +201,9 @@ class DiffusionModel(LikelihoodModel, BaseModel):
     def _answer(self, result: Any, prompt: Encoded, stops: Sequence[str]) -> GenText:
         text, stopped = cut_at_stops(self.codec.decode(result.tokens), stops)
         stats = {name: getattr(result, name) for name in STATS}
+        if result.trace is not None:
+            ends = {self.config.eos_id, self.config.eot_id, *self.spec.stop_ids}
+            stats["x0"] = x0_changes(result.trace, self.config.mask_id, ends)
         if stopped:
             stats["stop"] = "stop_text"
         return GenText(text, {**stats, "prompt": prompt.text, "cut_tokens": prompt.cut_tokens})
