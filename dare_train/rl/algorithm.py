@@ -20,8 +20,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Mapping
-from dataclasses import dataclass
-from types import MappingProxyType
+from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 from dare_eval.errors import UsageError, unknown
@@ -47,7 +46,6 @@ ALGORITHMS = Registry(
         )
     },
 )
-EMPTY: Mapping[str, Any] = MappingProxyType({})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -107,15 +105,15 @@ class Algorithm:
     """Optimizer steps in one such pass."""
     temperature: str = "one"
     """Temperature of the scored distribution: ``one`` or ``rollout`` (the one completions were sampled with)."""
-    rollout: Mapping[str, Any] = EMPTY
+    rollout: Mapping[str, Any] = field(default_factory=dict)
     """Decoding settings that the algorithm is defined with, such as ``block_length: 1``."""
-    undefined: Mapping[str, str] = EMPTY
+    undefined: Mapping[str, str] = field(default_factory=dict)
     """Kinds of network (``masked``, ``block``) or families it is not defined for, and why."""
     defined_blocks: tuple[int, ...] = ()
     """Block lengths for which ``undefined`` does not hold."""
-    on_blocks: Mapping[str, Any] = EMPTY
+    on_blocks: Mapping[str, Any] = field(default_factory=dict)
     """Fields with another value on block-causal networks."""
-    presets: Mapping[str, Mapping[str, Any]] = EMPTY
+    presets: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     """Named variants: settings as for ``with_settings``."""
 
     def resolve(self, facts: NetworkFacts) -> Algorithm:
@@ -138,7 +136,8 @@ class Algorithm:
 
     def with_settings(self, settings: Mapping[str, Any]) -> Algorithm:
         """Return the algorithm with single constants replaced: names of fields, or of fields of its parts."""
-        return replaced(self, settings, self.name)
+        found: Algorithm = replaced(self, settings, self.name)
+        return found
 
     def describe(self) -> dict[str, Any]:
         """Return all constants, JSON-ready, for the manifest."""
@@ -156,7 +155,8 @@ def find_algorithm(name: str) -> Algorithm:
             continue
         algorithm: Algorithm = ALGORITHMS.get(base)
         if name in algorithm.presets:
-            return dataclasses.replace(algorithm.with_settings(algorithm.presets[name]), name=name)
+            variant = algorithm.with_settings(algorithm.presets[name])
+            return dataclasses.replace(variant, name=name)
     raise unknown("algorithm", name, algorithm_names())
 
 
