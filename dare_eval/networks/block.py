@@ -19,6 +19,7 @@ from dare_eval.networks.attention.plan import Attend
 from dare_eval.networks.cache import Columns, KVCache
 from dare_eval.networks.config import NetworkConfig
 from dare_eval.networks.layers import Branch, Linear, RMSNorm, Rotary, gated
+from dare_eval.networks.splitting import ColumnSplit
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,6 +34,10 @@ class Pass:
     """Input columns whose output is wanted; None for all. Set for the last layer only."""
     query_rotary: Rotary | None = None
     """Tables of the wanted columns."""
+    split: ColumnSplit | None = None
+    """Set when the columns of the pass are shared with other processes."""
+    width: int = 0
+    """All columns of the pass, when they are shared."""
 
     def pick(self, states_BTX: Tensor) -> Tensor:
         """Return the states of the wanted columns, [B, M, ...]."""
@@ -53,6 +58,7 @@ class Block(Branch):
         self.place(names.norm2, RMSNorm(config.width, config.norm_eps))
         self._place_attention()
         self.sparse = config.moe is not None and config.moe.sparse_layers[index]
+        self.watch: moe.Watch | None = None
         if self.sparse:
             self._place_experts()
         else:
@@ -80,7 +86,7 @@ class Block(Branch):
     def _place_experts(self) -> None:
         switches, names = self.config.moe, self.config.names
         assert switches is not None  # sparse layers exist only with experts
-        self.place(names.router, Linear(self.config.width, switches.experts, bias=False))
+        self.place(names.router, moe.Router(self.config.width, switches.experts, bias=False))
         if switches.expert_bias:
             parent, _, leaf = names.expert_bias.rpartition(".")
             self.at(parent).register_buffer(leaf, torch.zeros(switches.experts))
@@ -101,9 +107,14 @@ class Block(Branch):
         rotary = call.rotary.to(hidden_BTD.device)
         query_rotary = rotary if call.query_rotary is None else call.query_rotary.to(hidden_BTD.device)
         query_BTHd, key_BTKVd = query_rotary(query_BTHd), rotary(key_BTKVd)
+        if call.split is not None:
+            states = (query_BTHd, key_BTKVd, value_BTKVd)
+            query_BTHd, key_BTKVd, value_BTKVd = (call.split.to_heads(each, call.width) for each in states)
         if call.cache is not None:
             key_BTKVd, value_BTKVd = call.cache.write(self.index, key_BTKVd, value_BTKVd, call.columns)
         out_BTHd = call.attend(query_BTHd, key_BTKVd, value_BTKVd)
+        if call.split is not None:
+            out_BTHd = call.split.to_columns(out_BTHd)
         result: Tensor = self.at(self.config.names.out)(out_BTHd.flatten(2))
         return result
 
@@ -118,7 +129,7 @@ class Block(Branch):
             inputs = (call.pick(hidden_BTD), hidden_BTD, hidden_BTD)
             parts = [self.at(path)(states) for path, states in zip((names.q, names.k, names.v), inputs, strict=True)]
         query, key, value = (
-            part.unflatten(-1, (count, config.head_dim)) for part, count in zip(parts, heads, strict=True)
+            part.contiguous().unflatten(-1, (count, config.head_dim)) for part, count in zip(parts, heads, strict=True)
         )
         if config.qk_norm:
             query, key = self.at(names.q_norm)(query), self.at(names.k_norm)(key)
@@ -130,8 +141,12 @@ class Block(Branch):
             return gated(hidden_BTD, self.at(names.gate), self.at(names.up), self.at(names.down))
         hidden_ND = hidden_BTD.flatten(0, 1)
         router = self.at(names.router)
+        assert isinstance(router, moe.Router)
         bias_E = self.get_buffer(names.expert_bias) if switches.expert_bias else None
-        routed = moe.route(hidden_ND, router, bias_E, switches)
+        scores_NE = router.scores(hidden_ND)
+        routed = moe.choose(scores_NE, bias_E, switches)
+        if self.watch is not None:
+            routed = self.watch(self.index, scores_NE, routed)
         experts = [partial(_run_gated, expert) for expert in self.at(names.experts).children()]
         out_ND = moe.mix(hidden_ND, routed, experts)
         if switches.shared_ffn:

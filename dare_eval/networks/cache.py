@@ -36,10 +36,14 @@ class KVCache:
         *,
         dtype: torch.dtype = torch.float32,
         devices: torch.device | str | Sequence[torch.device] = "cpu",
+        kv_heads: int | None = None,
     ) -> KVCache:
-        """Return a zeroed cache; ``devices`` is one device or one per layer. Prefer ``network.new_cache``."""
+        """Return a zeroed cache; ``devices`` is one device or one per layer. Prefer ``network.new_cache``.
+
+        ``kv_heads`` is the number of heads held here, all of the network's when None.
+        """
         places = [devices] * config.layers if isinstance(devices, str | torch.device) else list(devices)
-        shape = (rows, length, config.kv_heads, config.head_dim)
+        shape = (rows, length, kv_heads or config.kv_heads, config.head_dim)
         keys, values = ([torch.zeros(shape, dtype=dtype, device=place) for place in places] for _ in range(2))
         return cls(keys, values)
 

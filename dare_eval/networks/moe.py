@@ -10,13 +10,14 @@ Legend: N tokens, E experts, K experts per token, G groups, D width.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from typing import Protocol
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 from torch.nn import functional
 
 from dare_eval.networks.config import MoEConfig
-from dare_eval.networks.layers import widen
+from dare_eval.networks.layers import Linear, widen
 
 Routed = tuple[Tensor, Tensor]
 """Indices [N, K] and weights [N, K] of the chosen experts."""
@@ -59,21 +60,52 @@ ROUTINGS: dict[str, Callable[[Tensor, Tensor | None, MoEConfig], Routed]] = {
 }
 
 
-def route(hidden_ND: Tensor, router: nn.Module, bias_E: Tensor | None, moe: MoEConfig) -> Routed:
-    """Return the experts and weights of each token; the router's product is taken in float32."""
-    weight_ED: Tensor = router.weight  # type: ignore[assignment]
-    scores_NE = functional.linear(widen(hidden_ND), weight_ED.to(widen(hidden_ND).dtype))
+class Router(Linear):
+    """The linear layer that scores experts."""
+
+    def scores(self, hidden_ND: Tensor) -> Tensor:
+        """Return the scores [N, E]; the product is taken in float32 whatever the network computes in."""
+        with torch.autocast(hidden_ND.device.type, enabled=False):
+            wide_ND = widen(hidden_ND)
+            return functional.linear(wide_ND, self.weight.to(wide_ND.dtype))
+
+
+def choose(scores_NE: Tensor, bias_E: Tensor | None, moe: MoEConfig) -> Routed:
+    """Return the experts and weights of each token by the network's routing rule."""
     return ROUTINGS[moe.routing](scores_NE, None if bias_E is None else bias_E.to(scores_NE.dtype), moe)
 
 
+def probabilities(scores_NE: Tensor, moe: MoEConfig) -> Tensor:
+    """Return each token's probabilities over all experts [N, E], as balance is judged by them."""
+    if moe.routing == "softmax":
+        return scores_NE.softmax(dim=-1)
+    weights_NE = scores_NE.sigmoid()
+    return weights_NE / weights_NE.sum(dim=-1, keepdim=True)
+
+
+class Watch(Protocol):
+    """Sees every routing of a network; see ``dare_train.engine.balance``."""
+
+    def __call__(self, layer: int, scores_NE: Tensor, routed: Routed) -> Routed:
+        """Return ``routed``, unchanged in value."""
+        ...
+
+
 def mix(hidden_ND: Tensor, routed: Routed, experts: Sequence[Callable[[Tensor], Tensor]]) -> Tensor:
-    """Return the weighted sum of the chosen experts' outputs, [N, D] in the type of ``hidden_ND``."""
+    """Return the weighted sum of the chosen experts' outputs, [N, D] in the type of ``hidden_ND``.
+
+    With gradients, experts that no token chose run on no token: their gradient is zero instead of missing, so an
+    optimizer step is the same however the batch is split over micro-batches and processes.
+    """
     chosen_NK, weights_NK = routed
     order_M = chosen_NK.flatten().argsort(stable=True)
     token_M = order_M // chosen_NK.shape[1]
     counts = torch.bincount(chosen_NK.flatten(), minlength=len(experts)).tolist()
+    everyone = torch.is_grad_enabled()
     outputs = [
-        experts[index](hidden_ND[rows]) for index, rows in enumerate(torch.split(token_M, counts)) if rows.numel()
+        experts[index](hidden_ND[rows])
+        for index, rows in enumerate(torch.split(token_M, counts))
+        if everyone or rows.numel()
     ]
     scaled_MD = torch.cat(outputs).to(weights_NK.dtype) * weights_NK.flatten()[order_M, None]
     total_ND = torch.zeros(hidden_ND.shape, dtype=weights_NK.dtype, device=hidden_ND.device)

@@ -8,6 +8,7 @@ Legend: B rows, T input columns, S key columns, D width, V vocabulary, X any lea
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 
 import torch
@@ -22,6 +23,7 @@ from dare_eval.networks.block import Block, Pass
 from dare_eval.networks.cache import Columns, KVCache, column_index
 from dare_eval.networks.config import NetworkConfig
 from dare_eval.networks.layers import Branch, Embedding, Linear, RMSNorm, Rotary, widen
+from dare_eval.networks.splitting import ColumnSplit
 
 Mask = Tensor | AttentionMask | None
 
@@ -35,6 +37,7 @@ class DiffusionNetwork(Branch):
         self.attn_backend = check_backend(attn_backend)
         self.gradient_checkpointing = False
         self.placement: list[torch.device] | None = None
+        self.split: ColumnSplit | None = None
         self.is_loaded_in_4bit = False
         names = config.names
         self.place(names.embed, Embedding(config.vocab_size, config.width))
@@ -74,7 +77,9 @@ class DiffusionNetwork(Branch):
 
     def new_cache(self, rows: int, length: int) -> KVCache:
         """Return an empty cache for ``rows`` canvases of ``length`` columns, each layer on its own device."""
-        return KVCache.empty(self.config, rows, length, dtype=self.dtype, devices=self.layer_devices())
+        heads = self.config.kv_heads if self.split is None else self.split.cached_heads(self.config.kv_heads)
+        devices = self.layer_devices()
+        return KVCache.empty(self.config, rows, length, dtype=self.dtype, devices=devices, kv_heads=heads)
 
     def body(
         self,
@@ -115,14 +120,22 @@ class DiffusionNetwork(Branch):
             dtype=self.dtype,
             cached=cache is not None,
         )
+        if self.split is not None:
+            ids_BT, positions_BT = self.split.part(ids_BT), self.split.part(positions_BT)
         shared = Pass(
             rotary=Rotary.at(positions_BT, self.config.rotary_dim, self.config.rope_theta, self.dtype),
             attend=plan_attention(self.attn_backend, call),
             cache=cache,
             columns=columns if columns is not None else slice(0, width),
+            split=self.split,
+            width=width,
         )
+        embedded_BTD = self._embed(ids_BT, positions_BT)
+        if self.split is not None:
+            whole_BTD = self.split.whole(self._run(embedded_BTD, shared, shared), width)
+            return replace(shared, wanted_BM=wanted_BM).pick(whole_BTD)
         last = shared if wanted_BM is None else self._last_pass(shared, call, positions_BT, wanted_BM.to(ids_BT.device))
-        return self._run(self._embed(ids_BT, positions_BT), shared, last)
+        return self._run(embedded_BTD, shared, last)
 
     def _last_pass(self, shared: Pass, call: Call, positions_BT: Tensor, wanted_BM: Tensor) -> Pass:
         """Return what the last layer needs when its output is wanted at some columns only."""
@@ -180,8 +193,17 @@ class DiffusionNetwork(Branch):
     def head(self, hidden_XD: Tensor) -> Tensor:
         """Return the logits [X, V] of hidden states of any leading shape, in float32 (float64 stays float64)."""
         if self.config.tied_head:
-            return widen(functional.linear(hidden_XD.to(self.device), self._embedding))
-        return widen(self.at(self.config.names.head)(self._onto(-1, hidden_XD)))
+            logits_XV = product(hidden_XD.to(self.device), self._embedding)
+        else:
+            logits_XV = self.at(self.config.names.head)(self._onto(-1, hidden_XD))
+        return widen(logits_XV).contiguous()
+
+    def beside_head(self, run: Callable[..., Tensor], hidden_XD: Tensor, *others: Tensor) -> Tensor:
+        """Return ``run(self, hidden_XD, *others)``: one call of a sharded network, however often ``run`` uses the head.
+
+        Sharded networks work together in every call, so all processes must make the same number of them.
+        """
+        return run(self, hidden_XD, *others)
 
     def forward(
         self,
