@@ -16,6 +16,7 @@ from dare_train.commands.export import export
 from dare_train.commands.preference import preference
 from dare_train.commands.pretrain import pretrain
 from dare_train.commands.sft import sft
+from dare_train.slurm import adopt_slurm_step
 
 app = typer.Typer(
     name="dare-train",
@@ -33,6 +34,7 @@ app.add_typer(data, name="data")
 
 def main() -> None:
     """Entry point of the ``dare-train`` command; of several processes only the first one speaks."""
+    run_guarded(adopt_slurm_step)
     if os.environ.get("RANK", "0") == "0":
         run_guarded(app)
         return

@@ -80,12 +80,24 @@ class DataSettings(Section):
     shuffle_buffer: Count = setting(1024, "rows held to shuffle a stream", unit="rows")
     prepared: str | None = setting(None, "file of tokenised rows (dare-train data prepare) to read instead of train")
 
+    @model_validator(mode="after")
+    def _read_one_way(self) -> DataSettings:
+        if self.streaming and self.prepared:
+            raise ValueError("prepared rows are read whole: set data.prepared or data.streaming, not both")
+        return self
+
 
 class PairSettings(DataSettings):
     """Which pairs of answers are trained on; the prompt is the same for both."""
 
     chosen_field: str = setting("chosen", "column with the preferred answer: text, or messages that end with it")
     rejected_field: str = setting("rejected", "column with the other answer: text, or messages that end with it")
+
+    @model_validator(mode="after")
+    def _no_single_rows(self) -> PairSettings:
+        if self.prepared or self.messages_field or self.eos_padding != "none":
+            raise ValueError("data.prepared, data.messages_field and data.eos_padding do not apply to pairs of answers")
+        return self
 
 
 class TextSettings(Section):
@@ -164,9 +176,27 @@ class TrainSettings(Section):
     strategy: Literal["auto", "ddp", "fsdp2"] = setting(
         "auto", "several processes: whole copies or shards (auto: fsdp2)"
     )
+    sequence_parallel: Positive = setting(1, "processes that share the columns of each row (--sp)", unit="processes")
+    shard_size: Positive | None = setting(
+        None, "fsdp2: processes that hold one copy of the weights between them; null: all of them", unit="processes"
+    )
+    reshard_after_forward: bool = setting(
+        True, "fsdp2: a layer's weights are freed until its backward pass (ZeRO 3) or kept (ZeRO 2)"
+    )
+    reduce_every_part: bool = setting(
+        True, "fsdp2: gradients are shared after each micro-batch, or whole ones are kept until the last (ZeRO 1)"
+    )
+    cpu_offload: bool = setting(False, "fsdp2: weights and optimizer states rest in main memory")
     track: tuple[Literal["tensorboard", "wandb", "trackio"], ...] = setting((), "training curves elsewhere, too")
     threads: Positive | None = setting(None, "threads of torch; null leaves its own choice", unit="threads")
     device: Literal["auto", "cpu", "cuda"] = setting("auto", "where the network lives")
+
+
+class MoeSettings(Section):
+    """How the routers of a mixture of experts are trained."""
+
+    aux_coef: float = setting(0.0, "weight of the load-balance loss (Switch, eq. 4); 0 leaves it out", unit="1", ge=0)
+    freeze_router: bool = setting(False, "keep the routers as they are")
 
 
 class EvaluationSettings(Section):
@@ -186,6 +216,7 @@ class RunConfig(Section):
     data: Section
     optim: OptimSettings = OptimSettings()
     train: TrainSettings
+    moe: MoeSettings = MoeSettings()
     evaluation: EvaluationSettings = EvaluationSettings()
 
 

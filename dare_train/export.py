@@ -55,7 +55,8 @@ def export_checkpoint(path: Path, output: Path | None, *, merge: bool = False) -
         raise UsageError("no checkpoint here", seen=path, allowed="a run folder, or one of its checkpoints")
     run = found[0].parent.parent
     record = read_yaml(run / "config.yaml")
-    settings = ModelSettings.model_validate(record["model"])
+    # Only the adapter of a network in 4 bits is trained: its base need not be packed again to write it.
+    settings = ModelSettings.model_validate({**record["model"], "quantize": None})
     target = output or run / "export" / found[0].name
     if target.exists():
         raise UsageError("the folder to write exists already", seen=target, remedy="--output another one")

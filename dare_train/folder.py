@@ -20,13 +20,22 @@ from dare_eval.records.atomic import write_atomic
 from dare_train.config import RunConfig
 from dare_train.settings import read_yaml, to_yaml
 
-# What may differ between the first and the continuing command: length and housekeeping, nothing that decides a step.
+# What may differ between the first and the continuing command: length, housekeeping and how the work is spread;
+# nothing that decides a step beyond its last bits.
 CHANGEABLE = (
     "output_dir",
     "train.max_steps",
     "train.log_every",
     "train.save_every",
     "train.keep_checkpoints",
+    "train.micro_batch_size",
+    "train.strategy",
+    "train.sequence_parallel",
+    "train.shard_size",
+    "train.reshard_after_forward",
+    "train.reduce_every_part",
+    "train.cpu_offload",
+    "train.gradient_checkpointing",
     "evaluation",
 )
 

@@ -1,24 +1,59 @@
 """Starts a training command again in several processes on this machine, through torchrun.
 
-Several machines are started by torchrun or Slurm themselves (docs/training.md); this is the one-machine shortcut.
+Signals that ask to stop are passed on to the training processes themselves, which save a checkpoint and end at the
+next step; torchrun would end them after half a minute. Several machines are started by torchrun or Slurm themselves
+(docs/distributed.md); this is the one-machine shortcut.
 """
 
 from __future__ import annotations
 
+import os
+import signal
 import subprocess
 import sys
 from collections.abc import Sequence
+from types import FrameType
 
-from dare_eval.errors import IncompleteError
+from dare_eval.errors import IncompleteError, UsageError
+
+STOPPING = (signal.SIGTERM, signal.SIGINT, signal.SIGUSR1)
 
 
 def launch(arguments: Sequence[str], processes: int) -> None:
-    """Run ``dare-train`` with ``arguments`` in ``processes`` processes; raises ``IncompleteError`` when it fails."""
+    """Run ``dare-train`` with ``arguments`` in ``processes`` processes.
+
+    Raises ``IncompleteError`` when they fail, ``UsageError`` inside another launcher, which has started enough.
+    """
+    if "WORLD_SIZE" in os.environ:
+        raise UsageError(
+            "--nproc inside processes that another launcher has started",
+            seen=f"--nproc {processes}, WORLD_SIZE = {os.environ['WORLD_SIZE']}",
+            remedy="leave --nproc out under torchrun and srun",
+        )
     launcher = [sys.executable, "-m", "torch.distributed.run", "--standalone", f"--nproc-per-node={processes}"]
-    done = subprocess.run([*launcher, "-m", "dare_train", *arguments], check=False)
-    if done.returncode:
+    # A session of its own: the terminal's Ctrl-C reaches the training processes through this one only.
+    with subprocess.Popen([*launcher, "-m", "dare_train", *arguments], start_new_session=True) as child:
+        code = _wait(child)
+    if code:
         raise IncompleteError(
-            f"training in {processes} processes ended with exit code {done.returncode}",
+            f"training in {processes} processes ended with exit code {code}",
             seen=" ".join(arguments),
             remedy="the first process says above what went wrong; the same command continues from the last checkpoint",
         )
+
+
+def _wait(child: subprocess.Popen[bytes]) -> int:
+    """Return the exit code of the launcher, passing on signals meanwhile."""
+
+    def pass_on(number: int, frame: FrameType | None) -> None:
+        import psutil
+
+        for worker in psutil.Process(child.pid).children():
+            worker.send_signal(number)
+
+    before = {number: signal.signal(number, pass_on) for number in STOPPING}
+    try:
+        return child.wait()
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)

@@ -9,6 +9,7 @@ import dataclasses
 import json
 import os
 import resource
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -48,8 +49,18 @@ def start_manifest(folder: Path, prepared: Prepared, name: str, algorithm: Any) 
     write_manifest(folder, manifest)
 
 
-def finish_manifest(folder: Path, state: TrainState, *, status: str, model: Path | None = None) -> RunManifest:
-    """Add cost, status and (for a finished run) the hash of the exported weights."""
+def finish_manifest(
+    folder: Path,
+    state: TrainState,
+    *,
+    status: str,
+    model: Path | None = None,
+    data: Mapping[str, Any] | None = None,
+) -> RunManifest:
+    """Add cost, status and (for a finished run) the hash of the exported weights.
+
+    ``data`` replaces what was known of the rows at the start: a stream has met more of them since.
+    """
     spent = state.counters
     budget = Budget(
         prompts=int(spent.rows),
@@ -64,7 +75,8 @@ def finish_manifest(folder: Path, state: TrainState, *, status: str, model: Path
         entry = manifest.models[0]
         if model is not None:
             entry = dataclasses.replace(entry, weight_hash=weight_hash(model))
-        return dataclasses.replace(manifest, status=status, models=(entry,), budget=budget, finished=now())
+        known = manifest.data if data is None else {**manifest.data, **data}
+        return dataclasses.replace(manifest, status=status, models=(entry,), data=known, budget=budget, finished=now())
 
     return update_manifest(folder, change)
 
@@ -84,7 +96,8 @@ def _environment(prepared: Prepared) -> dict[str, Any]:
     found = environment(
         device=prepared.device, dtype=prepared.config.model.dtype, attn_backend=prepared.config.train.attn_backend
     )
-    return {**found, "torch_threads": torch.get_num_threads(), "processes": prepared.world.size, "cpus": os.cpu_count()}
+    counts = {"torch_threads": torch.get_num_threads(), "processes": prepared.world.processes, "cpus": os.cpu_count()}
+    return {**found, **counts}
 
 
 def _started(folder: Path) -> str | None:

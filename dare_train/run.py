@@ -17,6 +17,7 @@ from dare_eval.errors import SetupError, UsageError
 from dare_train.config import RunConfig
 from dare_train.engine.world import World
 from dare_train.folder import RunFolder, open_folder, write_config
+from dare_train.reading import skipped_text
 from dare_train.registration import finish_manifest, start_manifest
 from dare_train.setup import ModelPlan, build_model, choose_device, plan_model
 
@@ -39,22 +40,42 @@ class Prepared:
 def prepare(config: RunConfig, method: Method) -> Prepared:
     """Check everything that can be checked before weights are read; raises the error of what is wrong."""
     device, world = join(config)
+    check_batch(config, world)
+    plan = plan_model(config.model)
+    check_spread(config, world, plan)
+    return Prepared(config, plan, method.read(plan, config.data), device, world)
+
+
+def check_batch(config: RunConfig, world: World) -> None:
+    """Raise ``UsageError`` when the processes cannot share the rows of a step evenly."""
     if config.train.batch_size % world.size:
         raise UsageError(
             "train.batch_size is not a multiple of the number of processes",
             seen=f"{config.train.batch_size} rows, {world.size} processes",
             allowed=f"a multiple of {world.size}",
         )
-    plan = plan_model(config.model)
-    return Prepared(config, plan, method.read(plan, config.data), device, world)
+
+
+def check_spread(config: RunConfig, world: World, plan: ModelPlan) -> None:
+    """Raise ``UsageError`` when the network cannot be spread so, ``SetupError`` when a package is missing."""
+    from dare_eval.networks.optional import optional
+    from dare_train.engine.sequence import check_split
+    from dare_train.engine.sharding import check_strategy
+
+    check_strategy(config.model, config.train, world)
+    check_split(world.split, plan.config.heads)
+    if config.model.quantize:
+        optional("bitsandbytes", purpose="4-bit loading", extra="quant")
 
 
 def join(config: RunConfig) -> tuple[str, World]:
     """Return this process's device and its place among all processes."""
     from dare_train.engine.world import join_world
+    from dare_train.slurm import adopt_slurm_step
 
+    adopt_slurm_step()
     device = choose_device(config.train.device, int(os.environ.get("LOCAL_RANK", "0")))
-    return device, join_world(device)
+    return device, join_world(device, config.train.sequence_parallel)
 
 
 def run(config: RunConfig, method: Method, console: Console, *, fresh: bool = False) -> RunFolder:
@@ -74,28 +95,45 @@ def run(config: RunConfig, method: Method, console: Console, *, fresh: bool = Fa
 
 def build_state(prepared: Prepared, algorithm: Any) -> Any:
     """Return the moving parts of a run before its first step."""
+    from dare_train.engine.balance import watch_routers
     from dare_train.engine.ema import Ema
     from dare_train.engine.loop import TrainState
     from dare_train.engine.optim import build_optimizer
-    from dare_train.engine.sharding import place
 
     config, world = prepared.config, prepared.world
+    network = build_network(prepared)
+    algorithm.begin(network, lambda: build_network(prepared))
+    return TrainState(
+        network,
+        build_optimizer(network, config.optim),
+        algorithm,
+        world,
+        ema=Ema(network, config.optim.ema_decay) if config.optim.ema_decay else None,
+        balance=watch_routers(network, config.moe.aux_coef, world),
+        device=prepared.device,
+        strategy=config.train.strategy,
+    )
 
-    def build() -> Any:
-        def make(empty: bool) -> Any:
-            return build_model(prepared.plan, config.model, config.seed, empty=empty)
 
-        train = config.train
-        found: Any = place(make, world, strategy=train.strategy, device=prepared.device, precision=train.precision)
-        found.gradient_checkpointing = train.gradient_checkpointing
-        found.attn_backend = train.attn_backend
-        return found.train()
+def build_network(prepared: Prepared) -> Any:
+    """Return the network as it is before the first step, on its device and spread over the processes."""
+    from dare_train.engine.balance import freeze_routers
+    from dare_train.engine.sequence import make_split
+    from dare_train.engine.sharding import place
 
-    network = build()
-    algorithm.begin(network, build)
-    ema = Ema(network, config.optim.ema_decay) if config.optim.ema_decay else None
-    optimizer = build_optimizer(network, config.optim)
-    return TrainState(network, optimizer, algorithm, world, ema=ema, strategy=config.train.strategy)
+    config, train = prepared.config, prepared.config.train
+
+    def make(empty: bool) -> Any:
+        found = build_model(prepared.plan, config.model, config.seed, empty=empty, device=prepared.device)
+        if config.moe.freeze_router:
+            freeze_routers(found)
+        return found
+
+    network: Any = place(make, prepared.world, train, prepared.device)
+    network.gradient_checkpointing = train.gradient_checkpointing
+    network.attn_backend = train.attn_backend
+    network.split = make_split(prepared.world)
+    return network.train()
 
 
 def gather_model(prepared: Prepared, state: Any) -> Any:
@@ -132,6 +170,7 @@ def train_prepared(prepared: Prepared, folder: RunFolder, name: str, algorithm: 
     if world.leads:
         write_config(folder, config)
         start_manifest(folder.path, prepared, name, algorithm)
+    known = _tell_skipped(prepared, console)
     try:
         train(state, config, folder.path, console)
     except BaseException as error:
@@ -141,10 +180,19 @@ def train_prepared(prepared: Prepared, folder: RunFolder, name: str, algorithm: 
         if isinstance(error, OSError):
             raise _unwritable(folder, error) from error
         raise
+    _tell_skipped(prepared, console, known=known)
     finished = gather_model(prepared, state)
     if world.leads:
         export_model(finished, prepared.plan.tokenizer, folder.model, config.model)
-        finish_manifest(folder.path, state, status="finished", model=folder.model)
+        finish_manifest(folder.path, state, status="finished", model=folder.model, data=prepared.rows.record)
+
+
+def _tell_skipped(prepared: Prepared, console: Console, *, known: str = "") -> str:
+    """Print how many rows were left out so far, unless that is known, and return the text."""
+    text = skipped_text(prepared.rows.record)
+    if prepared.world.leads and text != known:
+        console.print(text, highlight=False, markup=False, soft_wrap=True)
+    return text
 
 
 def _unwritable(folder: RunFolder, error: OSError) -> SetupError:

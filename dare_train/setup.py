@@ -6,6 +6,7 @@ token ids of its tokenizer written into the config it was given.
 
 from __future__ import annotations
 
+import os
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -22,6 +23,7 @@ class ModelPlan:
     config: Any
     """``NetworkConfig``."""
     tokenizer: Any
+    """None only in a plan of a checkpoint that is not on this machine (``plan_here``)."""
     folder: Path | None
     """Checkpoint that is continued; None for a network that starts from noise."""
 
@@ -31,7 +33,7 @@ class ModelPlan:
         return frozenset(self.config.stop_ids)
 
 
-def plan_model(settings: ModelSettings) -> ModelPlan:
+def plan_model(settings: ModelSettings, *, download: bool = True) -> ModelPlan:
     """Return the model that ``settings`` describe without reading its weights.
 
     Raises the errors of ``dare_eval.networks`` (missing checkpoint, pad equal to mask, tokenizer too large).
@@ -39,18 +41,37 @@ def plan_model(settings: ModelSettings) -> ModelPlan:
     from dare_eval.networks import make_config, read_config, resolve_model_path
 
     if settings.architecture is None:
-        folder = resolve_model_path(str(settings.base))
+        folder = resolve_model_path(str(settings.base), download=download)
         config = read_config(folder)
-        tokenizer = load_tokenizer(settings.tokenizer or str(folder))
+        tokenizer = load_tokenizer(settings.tokenizer or str(folder), download=download)
     else:
         folder = None
-        tokenizer = load_tokenizer(str(settings.tokenizer))
+        tokenizer = load_tokenizer(str(settings.tokenizer), download=download)
         config = make_config({**token_ids(tokenizer), **settings.architecture})
     config.check_tokenizer(len(tokenizer))
     return ModelPlan(config, tokenizer, folder)
 
 
-def load_tokenizer(name: str) -> Any:
+def plan_here(settings: ModelSettings) -> tuple[ModelPlan, str]:
+    """Return the model as far as this machine knows it, downloading nothing, and what is not known ('' for nothing).
+
+    A checkpoint that is elsewhere is planned by its published sizes and has no tokenizer then. Raises the errors of
+    ``plan_model``, also for a checkpoint that is elsewhere and whose sizes are not known here.
+    """
+    from dare_eval.networks import resolve_model_path
+    from dare_eval.networks.paths import variable_names
+    from dare_eval.presets.sizes import published_config, sizes
+
+    base = settings.base
+    if base in sizes() and not any(os.environ.get(name) for name in variable_names(base)):
+        try:
+            resolve_model_path(base, download=False)
+        except DataError:
+            return ModelPlan(published_config(base), None, None), f"model: {base} is not on this machine; its sizes are"
+    return plan_model(settings, download=False), ""
+
+
+def load_tokenizer(name: str, *, download: bool = True) -> Any:
     """Return a built-in tokenizer ('puzzles', 'list_ops') or a checkpoint's; ``DataError`` when there is none."""
     from dare_train.data.tokenizer import VOCABULARIES, build_puzzle_tokenizer
 
@@ -60,7 +81,7 @@ def load_tokenizer(name: str) -> Any:
 
     from dare_eval.networks import resolve_model_path
 
-    folder = resolve_model_path(name)
+    folder = resolve_model_path(name, download=download)
     # tokenizer.json says everything; the Auto class would first look for a model class that transformers lacks.
     kind = PreTrainedTokenizerFast if (folder / "tokenizer.json").is_file() else AutoTokenizer
     try:
@@ -83,12 +104,15 @@ def token_ids(tokenizer: Any) -> dict[str, int]:
     return {key: value for key, value in found.items() if value is not None}
 
 
-def build_model(plan: ModelPlan, settings: ModelSettings, seed: int, *, empty: bool = False) -> Any:
+def build_model(
+    plan: ModelPlan, settings: ModelSettings, seed: int, *, empty: bool = False, device: str = "cpu"
+) -> Any:
     """Return the network with its weights: those of the checkpoint, or drawn from the seed.
 
-    ``empty`` gives the same modules on the meta device, for processes that are sent their share.
+    ``empty`` gives the same modules on the meta device, for processes that are sent their share. Weights in 4 bits
+    are made on ``device``; all others on the CPU, where the caller moves them from.
     """
-    network = _empty_network(plan, settings) if empty else _filled_network(plan, settings, seed)
+    network = _empty_network(plan, settings) if empty else _filled_network(plan, settings, seed, device)
     if settings.lora:
         from dare_train.adapters import add_lora
 
@@ -96,11 +120,12 @@ def build_model(plan: ModelPlan, settings: ModelSettings, seed: int, *, empty: b
     return network
 
 
-def _filled_network(plan: ModelPlan, settings: ModelSettings, seed: int) -> Any:
+def _filled_network(plan: ModelPlan, settings: ModelSettings, seed: int, device: str) -> Any:
     from dare_eval.networks import build_network, load_network
 
     if plan.folder is not None:
-        return load_network(str(plan.folder), dtype=settings.dtype, quantize=settings.quantize)
+        place = device if settings.quantize else "cpu"
+        return load_network(str(plan.folder), dtype=settings.dtype, device=place, quantize=settings.quantize)
     network = build_network(dict(plan.config.raw), generator=seeded(derive(seed, "initialisation")))
     return network.to(torch_dtype(settings.dtype))
 
@@ -131,4 +156,4 @@ def choose_device(name: str, local_rank: int = 0) -> str:
         )
     if name == "cpu" or not torch.cuda.is_available():
         return "cpu"
-    return f"cuda:{local_rank}"
+    return f"cuda:{local_rank % torch.cuda.device_count()}"  # a task that sees one GPU only calls it 0

@@ -10,7 +10,9 @@ import typer
 
 def export(
     checkpoint: Annotated[Path, typer.Argument(help="Run folder (its newest checkpoint) or one checkpoint of it.")],
-    output: Annotated[Path | None, typer.Option("--output", help="Folder to write; default: export beside it.")] = None,
+    output: Annotated[
+        Path | None, typer.Option("--out", "--output", help="Folder to write; default: export/ in the run folder.")
+    ] = None,
     merge: Annotated[bool, typer.Option("--merge", help="Add an adapter to its base and write whole weights.")] = False,
 ) -> None:
     """Write the weights of a checkpoint as Hugging Face files: config.json, safetensors, tokenizer."""

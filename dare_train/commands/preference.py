@@ -12,7 +12,10 @@ from dare_train.commands.options import (
     Nproc,
     OutputDir,
     Overrides,
+    Quantize,
     ShowConfig,
+    SkipBad,
+    Sp,
     ThenEval,
 )
 
@@ -28,7 +31,10 @@ def preference(
     eval_config: EvalConfig = None,
     baseline: Baseline = None,
     fresh: Fresh = False,
+    skip_bad: SkipBad = False,
     nproc: Nproc = 1,
+    sp: Sp = None,
+    quantize: Quantize = None,
 ) -> None:
     """Train on pairs of a better and a worse answer: vrpo (default) or dpo."""
     from dare_train.commands.names import check_algo
@@ -46,6 +52,9 @@ def preference(
         eval_config=eval_config,
         baseline=baseline,
         fresh=fresh,
+        skip_bad=skip_bad,
         nproc=nproc,
+        sp=sp,
+        quantize=quantize,
     )
     run_verb(request)

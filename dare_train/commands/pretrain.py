@@ -12,6 +12,8 @@ from dare_train.commands.options import (
     OutputDir,
     Overrides,
     ShowConfig,
+    SkipBad,
+    Sp,
     ThenEval,
 )
 
@@ -26,7 +28,9 @@ def pretrain(
     eval_config: EvalConfig = None,
     baseline: Baseline = None,
     fresh: Fresh = False,
+    skip_bad: SkipBad = False,
     nproc: Nproc = 1,
+    sp: Sp = None,
 ) -> None:
     """Pretrain on plain text (from noise, or on from a checkpoint): every token may be masked."""
     from dare_train.commands.verb import Request, run_verb
@@ -42,6 +46,8 @@ def pretrain(
         eval_config=eval_config,
         baseline=baseline,
         fresh=fresh,
+        skip_bad=skip_bad,
         nproc=nproc,
+        sp=sp,
     )
     run_verb(request)

@@ -11,7 +11,10 @@ from dare_train.commands.options import (
     Nproc,
     OutputDir,
     Overrides,
+    Quantize,
     ShowConfig,
+    SkipBad,
+    Sp,
     ThenEval,
 )
 
@@ -26,7 +29,10 @@ def sft(
     eval_config: EvalConfig = None,
     baseline: Baseline = None,
     fresh: Fresh = False,
+    skip_bad: SkipBad = False,
     nproc: Nproc = 1,
+    sp: Sp = None,
+    quantize: Quantize = None,
 ) -> None:
     """Fine-tune on prompts and answers by masked or block diffusion (LLaDA, Dream, SDAR, LLaDA2)."""
     from dare_train.commands.verb import Request, run_verb
@@ -42,6 +48,9 @@ def sft(
         eval_config=eval_config,
         baseline=baseline,
         fresh=fresh,
+        skip_bad=skip_bad,
         nproc=nproc,
+        sp=sp,
+        quantize=quantize,
     )
     run_verb(request)

@@ -26,6 +26,9 @@ class Request:
     fresh: bool
     nproc: int = 1
     algo: str | None = None
+    skip_bad: bool = False
+    sp: int | None = None
+    quantize: str | None = None
 
     def arguments(self) -> list[str]:
         """Return the command line that trains the same without evaluating."""
@@ -41,6 +44,9 @@ class Request:
             "output_dir": self.output_dir,
             "evaluation.config": self.eval_config,
             "evaluation.baseline": self.baseline,
+            "data.on_bad_row": "skip" if self.skip_bad else None,
+            "train.sequence_parallel": self.sp,
+            "model.quantize": self.quantize,
         }
         return [*self.overrides, *(f"{key}={value}" for key, value in named.items() if value is not None)]
 
@@ -56,23 +62,25 @@ def run_verb(request: Request) -> None:
         console.out(to_yaml(config), end="", highlight=False)
         return
     from dare_train.algorithms.build import METHODS
+    from dare_train.engine.world import leave_world
     from dare_train.folder import open_folder
     from dare_train.follow_up import check_follow_up
     from dare_train.launch import launch
-    from dare_train.run import prepare, run
+    from dare_train.run import run
 
     method = METHODS[request.verb]
     follow_up = check_follow_up(config) if request.then_eval else None
     if request.dry_run:
-        from dare_train.estimate import show_estimate
+        from dare_train.dry_run import dry_run
 
-        show_estimate(prepare(config, method), method, console)
+        dry_run(config, method, console, processes=request.nproc)
         return
     if request.nproc > 1:
         launch(request.arguments(), request.nproc)
         folder = open_folder(config)
     else:
         folder = run(config, method, console, fresh=request.fresh)
+        leave_world()
     if os.environ.get("RANK", "0") != "0":
         return
     console.print(f"model: {folder.model}", soft_wrap=True)

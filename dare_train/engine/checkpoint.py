@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import torch
-from torch import nn
+from torch import Tensor, nn
 from torch.distributed.checkpoint.api import CheckpointException
 from torch.distributed.checkpoint.filesystem import FileSystemReader
 from torch.distributed.checkpoint.state_dict import StateDictOptions, get_state_dict, set_state_dict
@@ -46,7 +46,7 @@ def save_checkpoint(folder: Path, state: TrainState) -> Path:
             draft.mkdir(parents=True)
         world.barrier()
         with _quiet():
-            dcp_save(_content(state), checkpoint_id=draft, no_dist=world.size == 1)
+            dcp_save(_content(state), checkpoint_id=draft, no_dist=world.processes == 1)
         world.barrier()
         if world.leads:
             write_json(draft / "progress.json", {**progress, "torch_rng": torch.get_rng_state().tolist()})
@@ -70,7 +70,7 @@ def load_checkpoint(path: Path, state: TrainState) -> None:
     content = _content(state)
     try:
         with _quiet():
-            dcp_load(content, checkpoint_id=path, no_dist=state.world.size == 1)
+            dcp_load(content, checkpoint_id=path, no_dist=state.world.processes == 1)
     except (OSError, RuntimeError, ValueError, CheckpointException) as error:
         raise DataError(
             f"the checkpoint cannot be read: {_reason(error)}",
@@ -99,13 +99,19 @@ def _content(state: TrainState) -> dict[str, Any]:
 def read_weights(path: Path, network: nn.Module) -> None:
     """Fill the trained parameters of ``network`` from the checkpoint at ``path``, however many processes wrote it.
 
-    The moving average is taken where there is one. Raises ``DataError`` when the checkpoint is damaged.
+    The moving average is taken where there is one; what was frozen in training is not in a checkpoint and is left as
+    it is. Raises ``DataError`` when the checkpoint is damaged or belongs to another network.
     """
-    found = {name: p.detach() for name, p in network.named_parameters() if p.requires_grad}
-    averaged = _has_average(path)
-    content: dict[str, Any] = {"ema" if averaged else "network": found}
-    if averaged:
-        content = {"ema": {name: tensor.float() for name, tensor in found.items()}}
+    stored = _stored_names(path)
+    part = "ema" if any(name.startswith("ema.") for name in stored) else "network"
+    names = {name.removeprefix(f"{part}.") for name in stored if name.startswith(f"{part}.")}
+    found = {name: p.detach() for name, p in network.named_parameters() if name in names}
+    buffers = {name for name, _ in network.named_buffers()}
+    if not found or names - found.keys() - buffers:
+        raise DataError(
+            "the checkpoint does not fit its network", seen=path, remedy="export it from the folder it was trained in"
+        )
+    content: dict[str, Any] = {part: {name: _like_stored(tensor, part) for name, tensor in found.items()}}
     try:
         with _quiet():
             dcp_load(content, checkpoint_id=path, no_dist=True)
@@ -116,12 +122,15 @@ def read_weights(path: Path, network: nn.Module) -> None:
             found[name].copy_(tensor)
 
 
-def _has_average(path: Path) -> bool:
+def _like_stored(tensor: Tensor, part: str) -> Tensor:
+    return tensor.float() if part == "ema" else tensor
+
+
+def _stored_names(path: Path) -> set[str]:
     try:
-        names = FileSystemReader(path).read_metadata().state_dict_metadata
+        return set(FileSystemReader(path).read_metadata().state_dict_metadata)
     except (OSError, ValueError, EOFError) as error:
         raise DataError(f"the checkpoint cannot be read: {error}", seen=path) from error
-    return any(name.startswith("ema.") for name in names)
 
 
 def checkpoints(folder: Path) -> list[Path]:

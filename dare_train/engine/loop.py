@@ -22,14 +22,16 @@ from torch import nn
 
 from dare_eval.errors import IncompleteError
 from dare_train.config import RunConfig
+from dare_train.engine.balance import RouterBalance
 from dare_train.engine.checkpoint import prune_checkpoints, save_checkpoint
 from dare_train.engine.ema import Ema
 from dare_train.engine.heldout import judge
 from dare_train.engine.interrupts import Interrupts
 from dare_train.engine.metrics import MetricsFile, Window
+from dare_train.engine.noise import step_noise
 from dare_train.engine.optim import clip_gradients, learning_rate, set_learning_rate
 from dare_train.engine.progress import TrainingProgress
-from dare_train.engine.sharding import average_gradients
+from dare_train.engine.sharding import average_gradients, share_gradients
 from dare_train.engine.trackers import Tracker, open_trackers
 from dare_train.engine.world import World
 
@@ -86,6 +88,9 @@ class TrainState:
     algorithm: Algorithm
     world: World
     ema: Ema | None = None
+    balance: RouterBalance | None = None
+    """Set for a mixture of experts."""
+    device: str = "cpu"
     strategy: str = "auto"
     step: int = 0
     counters: Counters = field(default_factory=Counters)
@@ -94,13 +99,17 @@ class TrainState:
         """Return the JSON-ready part of a checkpoint."""
         spent = self.counters
         counters = {"rows": spent.rows, "forwards": spent.forwards, "tokens": spent.tokens, "wall_s": spent.wall_s}
-        return {"step": self.step, "counters": {**counters, "extra": spent.extra}, "algorithm": self.algorithm.state()}
+        routers = {"routers": self.balance.state()} if self.balance is not None else {}
+        counters_and_more = {**counters, "extra": spent.extra}
+        return {"step": self.step, "counters": counters_and_more, "algorithm": self.algorithm.state(), **routers}
 
     def restore(self, progress: Mapping[str, Any]) -> None:
         """Take up the progress of a checkpoint."""
         self.step = int(progress["step"])
         self.counters = Counters(**progress["counters"])
         self.algorithm.restore(progress["algorithm"])
+        if self.balance is not None and "routers" in progress:
+            self.balance.restore(progress["routers"])
 
 
 def train(state: TrainState, config: RunConfig, folder: Path, console: Console) -> None:
@@ -155,7 +164,7 @@ def train_step(state: TrainState, config: RunConfig, folder: Path) -> dict[str, 
     parts = state.algorithm.work(state.step)
     ready_s = time.perf_counter()
     state.optimizer.zero_grad(set_to_none=True)
-    totals = state.world.sums(_accumulate(state, parts, config.train.precision))
+    totals = state.world.sums(_accumulate(state, parts, config))
     average_gradients(state.network, state.world, state.strategy)
     computed_s = time.perf_counter()
     norm = clip_gradients(state.network.parameters(), config.optim.clip_norm)
@@ -164,21 +173,26 @@ def train_step(state: TrainState, config: RunConfig, folder: Path) -> dict[str, 
     state.optimizer.step()
     if state.ema is not None:
         state.ema.update(state.network)
+    use = state.balance.step() if state.balance is not None else {}
     state.step += 1
     wall_s = time.perf_counter() - began_s
     _count(state.counters, totals, wall_s)
     numbers = {key: value for key, value in totals.items() if key not in ("rows", "forwards", "tokens")}
     other_s = wall_s - (computed_s - ready_s)
     speed = totals["tokens"] / wall_s
-    return {**numbers, "lr": lr, "grad_norm": norm, "tokens_per_s": speed, "step_s": wall_s, "outside_s": other_s}
+    found = {"lr": lr, "grad_norm": norm, "tokens_per_s": speed, "step_s": wall_s, "outside_s": other_s}
+    return {**numbers, **use, **found}
 
 
-def _accumulate(state: TrainState, parts: Sequence[Any], precision: str) -> dict[str, float]:
+def _accumulate(state: TrainState, parts: Sequence[Any], config: RunConfig) -> dict[str, float]:
     """Add the gradients of all parts and return the sums of what they report."""
     totals: dict[str, float] = {}
-    device = next(state.network.parameters()).device.type
-    with torch.autocast(device, torch.bfloat16, enabled=precision == "bf16"):
+    noise = step_noise(config.seed, state.step, state.world.process, state.device)
+    half = torch.autocast(state.device.split(":")[0], torch.bfloat16, enabled=config.train.precision == "bf16")
+    with noise, half:
         for part in parts:
+            if not config.train.reduce_every_part:
+                share_gradients(state.network, now=part is parts[-1])
             for key, value in state.algorithm.backward(state.network, part).items():
                 totals[key] = totals.get(key, 0.0) + value
     return totals
@@ -215,7 +229,7 @@ def _save(state: TrainState, folder: Path, keep: int) -> int:
 
 
 def _not_finite(state: TrainState, parts: Sequence[Any], loss: float, norm: float, folder: Path) -> IncompleteError:
-    path = folder / "failures" / f"step_{state.step:08d}_rank_{state.world.rank}.pt"
+    path = folder / "failures" / f"step_{state.step:08d}_rank_{state.world.process}.pt"
     path.parent.mkdir(parents=True, exist_ok=True)
     torch.save({"step": state.step, "loss": loss, "grad_norm": norm, "parts": [part.dump() for part in parts]}, path)
     return IncompleteError(
