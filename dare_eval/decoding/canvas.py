@@ -11,6 +11,7 @@ Legend: B rows, T columns, K block length.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import torch
@@ -51,6 +52,16 @@ class Canvas:
     def rows(self) -> int:
         """Number of rows B."""
         return self.ids_BT.shape[0]
+
+    def commit(self, committed: Sequence[Sequence[int]], mask_id: int) -> None:
+        """Write the first tokens of each response; a mask id stays open. Raises ``UsageError`` for one too long."""
+        for row, tokens in enumerate(committed):
+            start, end = self.starts[row], self.ends[row]
+            if len(tokens) > end - start or len(committed) != self.rows:
+                raise UsageError("committed responses do not fit", seen=len(tokens), allowed=f"{end - start} tokens")
+            given_T = torch.tensor(list(tokens), dtype=torch.long, device=self.ids_BT.device)
+            self.ids_BT[row, start : start + len(tokens)] = given_T
+            self.open_BT[row, start : start + len(tokens)] = given_T == mask_id
 
 
 def is_block_causal(config: NetworkConfig, spec: DecodeSpec) -> bool:

@@ -46,18 +46,22 @@ def decode(
     *,
     row_seeds: Sequence[int] | None = None,
     record: RecordOptions | None = None,
+    committed: Sequence[Sequence[int]] | None = None,
 ) -> list[DecodeResult]:
     """Decode a batch of prompts and return one result per prompt, in order.
 
     A row's result depends on its prompt, the spec and its seed only, never on the batch. ``row_seeds`` gives each
     row its own source of randomness; without them a row's seed follows from ``spec.seed`` and its prompt, so repeats
-    of a prompt that should differ need ``row_seeds``. Raises ``UsageError`` before the first step for a prompt that
-    exceeds the context, or a network that does not fit the spec.
+    of a prompt that should differ need ``row_seeds``. ``committed`` begins each response in the middle: its tokens so
+    far, the mask id where one is still to come; ``steps`` are then those that are left. Raises ``UsageError`` before
+    the first step for a prompt that exceeds the context, or a network that does not fit the spec.
     """
     _check(network, prompts, spec, row_seeds)
     started = time.perf_counter()
     seeds = row_seeds if row_seeds is not None else [row_seed(spec.seed, prompt) for prompt in prompts]
     run = _Run(network, prompts, spec, Noise(seeds, network.device), record)
+    if committed is not None:
+        run.resume(committed)
     run.decode()
     return run.recorder.results(run.ends, time.perf_counter() - started)
 
@@ -114,10 +118,16 @@ class _Run:
         self.stopper = Stopper(spec, self.canvas, self.ends)
         self.recorder = Recorder(self.canvas, spec, network.config.eos_id, len(self.blocks), record)
         self.finished: set[int] = set()
+        self.resumed = False
         self.overwrite = "overwrite_committed" in spec.parity
         self.idle_pass = "idle_cached_pass" in spec.parity and spec.cache in ("prefix", "dual")
         in_blocks = spec.cache != "none" or len(self.blocks) > 1
         self.first_alone = network.config.shift and in_blocks and not self.canvas.causal
+
+    def resume(self, committed: Sequence[Sequence[int]]) -> None:
+        """Begin in the middle: blocks that are full already take no pass."""
+        self.canvas.commit(committed, self.denoiser.network.config.mask_id)
+        self.resumed = True
 
     def decode(self) -> None:
         """Run all blocks."""
@@ -141,6 +151,8 @@ class _Run:
         """Run passes over one block until no row has a mask in it (editing: until it is stable)."""
         masks = self._masks_left(rows, block)
         work = _Work(rows, masks, masks)
+        if self.resumed:
+            work.keep([left > 0 for left in masks])
         columns = None if self.canvas.causal else self.policy.visible(block, self.canvas.width)
         visible = None if columns is None else torch.tensor(columns, device=rows.index_R.device)
         editor = None if self.spec.edit_threshold is None else Editor(self.spec)

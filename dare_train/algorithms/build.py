@@ -10,6 +10,9 @@ from dare_eval.errors import UsageError
 from dare_train.config import PreferenceConfig, PretrainConfig, RunConfig, SftConfig
 from dare_train.presets import resolve_objective
 from dare_train.reading import TrainingRows, read_examples, read_pair_set, read_texts
+from dare_train.rl.build import build_rl
+from dare_train.rl.config import RlConfig
+from dare_train.rl.problems import read_problems
 from dare_train.run import Prepared
 from dare_train.scorer import Scorer
 from dare_train.setup import ModelPlan
@@ -96,4 +99,5 @@ METHODS = {
     "pretrain": Method(PretrainConfig, read_texts, build_sft, "pretrain"),
     "sft": Method(SftConfig, read_examples, build_sft, "sft"),
     "preference": Method(PreferenceConfig, read_pair_set, build_preference, "vrpo"),
+    "rl": Method(RlConfig, read_problems, build_rl, "rl"),
 }
