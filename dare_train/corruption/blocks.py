@@ -41,20 +41,22 @@ def random_block_noise(
     grid: BlockGrid,
     rows: int,
     context_rate: float = 0.15,
+    drawn_blocks: int | None = None,
 ) -> Corruption:
     """Return rows that each noise one block of the answer, mask all later ones and some tokens before (SPG).
 
-    The blocks of the rows are the first of a random order. In the chosen block a uniform number of tokens is masked;
-    before it every token, prompt included, is masked with ``context_rate``; behind the answer (``after_T``)
-    everything is masked. The rate of a chosen block is its share of masks.
+    The blocks of the rows are the first of a random order of the answer's blocks; the published code orders
+    ``drawn_blocks``, which counts those behind the answer, and wraps around. In the chosen block a uniform number of
+    tokens is masked; before it every token, prompt included, is masked with ``context_rate``; behind the answer
+    (``after_T``) everything is masked. The rate of a chosen block is its share of masks.
     """
     blocks = grid.split(answer_T, answer_T)
-    order = draws.randperm(len(blocks)).tolist()
+    order = draws.randperm(drawn_blocks or len(blocks)).tolist()
     masked_MT = torch.zeros(rows, len(ids_T), dtype=torch.bool)
     rate_MT = torch.ones(rows, len(ids_T))
     starts = []
     for row in range(rows):
-        place_n = blocks[order[row % len(blocks)]]
+        place_n = blocks[order[row % len(order)] % len(blocks)]
         count = draws.randint(1, len(place_n) + 1)
         masked_MT[row, place_n[draws.randperm(len(place_n)) < count]] = True
         rate_MT[row, place_n] = count / len(place_n)

@@ -127,6 +127,7 @@ class RandomBlock:
             grid=BlockGrid(self.block_length),
             rows=self.rows,
             context_rate=self.context_rate,
+            drawn_blocks=-(-int(sample.answer_T.sum()) // self.block_length),
         )
         return Noise.of(made.noisy_BT, made.masked_BT & sample.loss_T)
 

@@ -48,9 +48,14 @@ class Updater:
         world: World | None = None,
         rows_per_forward: int = 64,
         rollout_temperature: float = 1.0,
+        skip_without_signal: bool = True,
         device: str = "cpu",
     ) -> None:
-        """Bind a resolved algorithm (``Algorithm.resolve``)."""
+        """Bind a resolved algorithm (``Algorithm.resolve``).
+
+        With ``skip_without_signal`` completions without an advantage are not scored where that changes nothing (one
+        process, no KL, no distillation).
+        """
         if algorithm.temperature == "rollout":
             if rollout_temperature <= 0:
                 raise UsageError(
@@ -61,6 +66,8 @@ class Updater:
             scorer = replace(scorer, temperature=rollout_temperature)
         self.algorithm, self.facts, self.scorer = algorithm, facts, scorer
         self.world, self.rows_per_forward, self.device = world or World(), rows_per_forward, device
+        keeps_all = algorithm.kl.active or algorithm.distil is not None or self.world.size > 1
+        self.skips = skip_without_signal and not keeps_all
 
     @property
     def needs_old(self) -> bool:
@@ -100,7 +107,7 @@ class Updater:
         """Return the batch of one optimizer step; its denominators count all processes."""
         algorithm, blocks = self.algorithm, self.facts.block_length
         plan = count(algorithm, samples, noises, blocks, self.world.gather)
-        if self.world.size == 1 and not algorithm.kl.active and algorithm.distil is None:
+        if self.skips:
             samples, noises = active(samples, noises)
         scored = tabulate(samples, noises, blocks)
         units = algorithm.reducer.units(scored)
@@ -119,7 +126,7 @@ class Updater:
             kl_U=kl_U.to(self.device),
             distil_U=None if distil_U is None else distil_U.to(self.device),
             constant=constant,
-            units_whole=plan.units,
+            units_whole=plan.units if self.world.size > 1 else float(len(units)),
             chunks=chunks,
             idle=int(most) - len(chunks),
             alone=bool(algorithm.reducer.linear) and units.in_rows(scored.row_X),
@@ -158,7 +165,8 @@ class Updater:
                 self._train_rows(network, batch, chunk, found)
             self._idle(network, batch)
             return found.numbers(batch, forwards=1.0)
-        if self.algorithm.reducer.linear and batch.old_U is None and batch.ref_U is None:
+        nothing_compared = batch.old_U is None and batch.ref_U is None and self.algorithm.objective.uses_ratio
+        if self.algorithm.reducer.linear and nothing_compared:
             self._train_on_policy(network, batch, found)
             return found.numbers(batch, forwards=1.0)
         chunks = [partial(self._logps, network, batch, chunk) for chunk in batch.chunks]

@@ -10,9 +10,21 @@ import pytest
 from tests.golden.folders import golden_folders, label
 from tests.golden.forward_checks import FORWARD_CHECKS
 from tests.golden.preference_checks import PREFERENCE_CHECKS
+from tests.golden.rl_actor_checks import ACTOR_CHECKS
+from tests.golden.rl_checks import RL_CHECKS
+from tests.golden.rl_part_checks import PART_CHECKS
+from tests.golden.rl_replay_checks import REPLAY_CHECKS
 from tests.golden.sft_checks import SFT_CHECKS
 
-CHECKS = {**SFT_CHECKS, **FORWARD_CHECKS, **PREFERENCE_CHECKS}
+CHECKS = {
+    **SFT_CHECKS,
+    **FORWARD_CHECKS,
+    **PREFERENCE_CHECKS,
+    **RL_CHECKS,
+    **REPLAY_CHECKS,
+    **PART_CHECKS,
+    **ACTOR_CHECKS,
+}
 
 
 def algorithm_files() -> list[Path]:
