@@ -6,7 +6,6 @@ Compared are the last user turns of both sides, without chat templates and speci
 from __future__ import annotations
 
 from collections.abc import Iterator
-from itertools import islice
 from typing import Any
 
 from dare_eval.records.overlap import overlap
@@ -14,11 +13,13 @@ from dare_eval.records.predictions import prediction_files, read_predictions
 from dare_eval.records.runs import Run
 from dare_train.config import DataSettings, PairSettings, TextSettings
 from dare_train.data.pairs import pair_rows
-from dare_train.data.rows import SkippedRows, open_source, read_rows
+from dare_train.data.rows import SkippedRows, read_rows, selected
 from dare_train.data.spec import parse_sources, separate
+from dare_train.rl.config import TaskSettings
+from dare_train.rl.problems import questions
 
 
-def training_overlap(settings: DataSettings | TextSettings, run: Run) -> dict[str, dict[str, int]]:
+def training_overlap(settings: DataSettings | TextSettings | TaskSettings, run: Run) -> dict[str, dict[str, int]]:
     """Return, per evaluated data set, its items and how many of them the training rows repeat, by test."""
     found = {}
     for model, dataset in run.results():
@@ -32,11 +33,13 @@ def training_overlap(settings: DataSettings | TextSettings, run: Run) -> dict[st
     return found
 
 
-def training_questions(settings: DataSettings | TextSettings) -> Iterator[str]:
+def training_questions(settings: DataSettings | TextSettings | TaskSettings) -> Iterator[str]:
     """Yield the last user turn of every training row, or the texts of a pretraining set."""
     for selection in separate(parse_sources(settings.train))[0]:
-        if isinstance(settings, TextSettings):
-            for record in islice(open_source(selection), selection.count):
+        if isinstance(settings, TaskSettings):
+            yield from questions(selection, settings)
+        elif isinstance(settings, TextSettings):
+            for _, record in selected(selection, whole=False):
                 yield str(record.get(settings.text_field) or "")
         elif isinstance(settings, PairSettings):
             for chosen, _ in pair_rows(selection, settings, SkippedRows()):

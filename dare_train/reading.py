@@ -54,7 +54,7 @@ def read_examples(plan: ModelPlan, settings: DataSettings) -> TrainingRows:
 
     heldout = {str(item): list(rows([item])) for item in held}
     if settings.streaming:
-        return _streamed(partial(rows, train), settings.shuffle_buffer, [str(item) for item in train], heldout)
+        return _streamed(partial(rows, train), settings.shuffle_buffer, train, heldout, skipped, alone)
     if settings.prepared:
         digest = rendering_digest(plan.tokenizer, settings)
         examples, sources = read_prepared(Path(settings.prepared), digest)
@@ -62,7 +62,7 @@ def read_examples(plan: ModelPlan, settings: DataSettings) -> TrainingRows:
         found = {str(item): list(rows([item])) for item in train}
         examples = [example for part in found.values() for example in part]
         sources = {name: len(part) for name, part in found.items()}
-    return _in_memory(examples, sources, heldout, skipped, shuffle=settings.shuffle, parts=lambda example: [example])
+    return _in_memory(examples, sources, heldout, skipped, shuffle=settings.shuffle, parts=alone)
 
 
 def read_pair_set(plan: ModelPlan, settings: PairSettings) -> TrainingRows:
@@ -71,23 +71,60 @@ def read_pair_set(plan: ModelPlan, settings: PairSettings) -> TrainingRows:
     skipped = SkippedRows()
     renderer = Renderer(plan.tokenizer, settings, plan.end_ids)
 
-    def read(selections: list[Selection]) -> dict[str, list[Pair]]:
-        return {str(item): read_pairs([item], renderer, settings, skipped) for item in selections}
+    def pairs(selections: Sequence[Selection]) -> Iterator[Pair]:
+        return read_pairs(selections, renderer, settings, skipped)
 
-    found = read(train)
-    pairs = [pair for part in found.values() for pair in part]
+    heldout = {str(item): list(pairs([item])) for item in held}
+    if settings.streaming:
+        return _streamed(partial(pairs, train), settings.shuffle_buffer, train, heldout, skipped, both)
+    found = {str(item): list(pairs([item])) for item in train}
+    rows = [pair for part in found.values() for pair in part]
     sources = {name: len(part) for name, part in found.items()}
-    both: Callable[[Pair], list[Example]] = lambda pair: [pair.chosen, pair.rejected]  # noqa: E731 - typed
-    return _in_memory(pairs, sources, read(held), skipped, shuffle=settings.shuffle, parts=both)
+    return _in_memory(rows, sources, heldout, skipped, shuffle=settings.shuffle, parts=both)
 
 
 def read_texts(plan: ModelPlan, settings: TextSettings) -> TrainingRows:
     """Return texts as a stream of sequences; held-out splits are cut the same way, all of them kept."""
     train, held = separate(parse_sources(settings.train))
-    cut = partial(text_sequences, plan.tokenizer, plan.config.eos_id, settings=settings, seed=0)
+    skipped = SkippedRows()
+    cut = partial(text_sequences, plan.tokenizer, plan.config.eos_id, settings=settings, skipped=skipped)
     heldout = {str(item): list(cut(selections=[item])) for item in held}
-    names = [str(item) for item in train]
-    return _streamed(partial(cut, selections=train), settings.shuffle_buffer, names, heldout)
+    return _streamed(partial(cut, selections=train), settings.shuffle_buffer, train, heldout, skipped, alone)
+
+
+def assumed_rows(settings: Any) -> TrainingRows:
+    """Return what a run is planned with when its rows cannot be read here: each as long as it may be, all of it answer.
+
+    Nothing of them is known, so nothing can be trained on.
+    """
+    length = int(getattr(settings, "max_length", 0) or getattr(settings, "sequence_length", 0) or 1)
+    length *= 2 if isinstance(settings, PairSettings) else 1
+    record = {"sources": [str(item) for item in parse_sources(settings.train)], "assumed": True}
+    return TrainingRows(
+        supply=lambda seed: Memory((), seed, shuffle=False),
+        kept=(),
+        heldout=(),
+        record=record,
+        row_tokens=float(length),
+        answer_tokens=float(length),
+    )
+
+
+def alone(example: Example) -> list[Example]:
+    """Return the one example of a supervised row."""
+    return [example]
+
+
+def both(pair: Pair) -> list[Example]:
+    """Return the two examples of a pair."""
+    return [pair.chosen, pair.rejected]
+
+
+def skipped_text(record: Mapping[str, Any]) -> str:
+    """Return how many rows were left out and why, as one line; empty when none was."""
+    reasons: Mapping[str, int] = record.get("skipped") or {}
+    counts = "; ".join(f"{count:,} x {reason}" for reason, count in reasons.items())
+    return f"left out {sum(reasons.values()):,} rows: {counts}" if reasons else ""
 
 
 def _in_memory(
@@ -122,24 +159,32 @@ def _in_memory(
 
 
 def _streamed(
-    open_rows: Callable[[], Iterator[Example]], buffer: int, names: list[str], heldout: Mapping[str, Sequence[Example]]
+    open_rows: Callable[[], Iterator[T]],
+    buffer: int,
+    selections: Sequence[Selection],
+    heldout: Mapping[str, Sequence[T]],
+    skipped: SkippedRows,
+    parts: Callable[[T], list[Example]],
 ) -> TrainingRows:
-    first = list(islice(open_rows(), SAMPLE_ROWS))
+    names, first = [str(item) for item in selections], list(islice(open_rows(), SAMPLE_ROWS))
     if not first:
-        raise DataError("the training stream is empty", seen=", ".join(names), allowed="at least one row")
+        seen = f"{', '.join(names)}: {skipped.reasons}"
+        raise DataError("the training stream is empty", seen=seen, allowed="at least one row")
+    examples = [example for row in first for example in parts(row)]
     record = {
         "sources": names,
         "held_out": {name: len(part) for name, part in heldout.items()},
         "streaming": True,
-        "first_rows_hash": content_hash(first),
+        "skipped": skipped.reasons,  # the dictionary itself: it counts on while the stream is read
+        "first_rows_hash": content_hash(examples),
     }
     return TrainingRows(
         supply=lambda seed: Stream(open_rows, seed, buffer=buffer),
         kept=(),
         heldout=[row for part in heldout.values() for row in part],
         record=record,
-        row_tokens=sum(len(example.ids) for example in first) / len(first),
-        answer_tokens=sum(example.answer_length for example in first) / len(first),
+        row_tokens=sum(len(example.ids) for example in examples) / len(first),
+        answer_tokens=sum(example.answer_length for example in examples) / len(first),
     )
 
 

@@ -70,6 +70,9 @@ def finish_manifest(
         wall_s=round(spent.wall_s, 3),
         peak_mem_gib=round(peak_memory_gib(), 3),
     )
+    # What rollouts cost, where the algorithm makes some.
+    more = {name: int(value) for name, value in getattr(state.algorithm, "spent", {}).items()}
+    budget = dataclasses.replace(budget, **more)
 
     def change(manifest: RunManifest) -> RunManifest:
         entry = manifest.models[0]

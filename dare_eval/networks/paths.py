@@ -27,18 +27,18 @@ def packaged_models() -> dict[str, Path]:
     return {file.parent.name: file.parent for file in sorted(ASSETS.rglob("config.json"))}
 
 
-def resolve_model_path(name_or_path: str, *, redirected: bool = True) -> Path:
+def resolve_model_path(name_or_path: str, *, redirected: bool = True, download: bool = True) -> Path:
     """Return the local folder of a model; raises ``DataError`` with the remedy when there is none.
 
-    ``redirected`` False leaves the environment variables out.
+    ``redirected`` False leaves the environment variables out, ``download`` False looks only at what is here already.
     """
     for variable in variable_names(name_or_path):
         if redirected and os.environ.get(variable):
-            return _resolve(os.environ[variable], seen=f"{variable} = {os.environ[variable]}")
-    return _resolve(name_or_path, seen=name_or_path)
+            return _resolve(os.environ[variable], f"{variable} = {os.environ[variable]}", download)
+    return _resolve(name_or_path, name_or_path, download)
 
 
-def _resolve(name: str, *, seen: str) -> Path:
+def _resolve(name: str, seen: str, download: bool) -> Path:
     folder = Path(name).expanduser()
     if folder.is_dir():
         return folder
@@ -48,7 +48,7 @@ def _resolve(name: str, *, seen: str) -> Path:
     if name in packaged:
         return packaged[name]
     if re.fullmatch(r"[A-Za-z0-9][\w.-]*/[\w.-]+", name):
-        return _from_hub(name, seen)
+        return _from_hub(name, seen, download)
     hint = nearest(name, packaged)
     raise DataError(
         f"no model at '{name}'" + (f"; did you mean '{hint}'?" if hint else ""),
@@ -58,12 +58,12 @@ def _resolve(name: str, *, seen: str) -> Path:
     )
 
 
-def _from_hub(name: str, seen: str) -> Path:
+def _from_hub(name: str, seen: str, download: bool) -> Path:
     from huggingface_hub import snapshot_download
     from huggingface_hub.errors import HfHubHTTPError, LocalEntryNotFoundError
 
     try:
-        return Path(snapshot_download(name, allow_patterns=WANTED_FILES))
+        return Path(snapshot_download(name, allow_patterns=WANTED_FILES, local_files_only=not download))
     except (LocalEntryNotFoundError, HfHubHTTPError, OSError) as error:
         raise DataError(
             f"'{name}' is neither a local folder nor reachable on the hub",

@@ -19,7 +19,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from dare_train.algorithms.common import slices
+from dare_train.algorithms.common import Demand, slices
 from dare_train.corruption import Corruption, count_noise
 from dare_train.data.batches import Batch, collate
 from dare_train.data.pairs import Pair
@@ -160,6 +160,12 @@ class Preference:
         """Return the resolved settings for the manifest."""
         names = ("algo", "beta", "times", "masks_per_time", "shared_draws", "by_length")
         return {name: getattr(self.plan, name) for name in names}
+
+    def demand(self) -> Demand:
+        """Return what a step asks for: values and reference first, then each chunk of rows again for its gradient."""
+        plan = self.plan
+        at_once = min(plan.rows_per_forward / 2, plan.micro_batch_size * plan.rows)
+        return Demand(at_once=at_once, noised=plan.rows, parts=2, plain_passes=2, reference=True)
 
     def state(self) -> dict[str, Any]:
         """Return nothing: pairs and noise follow from the step."""

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from dare_eval.errors import DataError, UsageError
+from dare_eval.errors import DataError, SetupError, UsageError
 from dare_train.config import DataSettings
 from dare_train.data.render import Example
 
@@ -30,7 +30,7 @@ def rendering_digest(tokenizer: Any, settings: DataSettings) -> str:
 
 
 def write_prepared(path: Path, examples: Sequence[Example], digest: str, sources: dict[str, int]) -> None:
-    """Write ``examples`` to ``path``; raises ``UsageError`` when it exists."""
+    """Write ``examples`` to ``path``; raises ``UsageError`` when it exists, ``SetupError`` when the disk refuses."""
     import pyarrow as arrow
     import pyarrow.parquet as parquet
 
@@ -41,10 +41,19 @@ def write_prepared(path: Path, examples: Sequence[Example], digest: str, sources
         columns, schema=arrow.schema([("ids", arrow.list_(arrow.int32())), ("prompt_length", arrow.int32())])
     )
     note = json.dumps({"digest": digest, "sources": sources}).encode()
-    path.parent.mkdir(parents=True, exist_ok=True)
     draft = path.with_name(f".{path.name}.tmp")
-    parquet.write_table(table.replace_schema_metadata({_KEY: note}), draft)
-    draft.replace(path)
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        parquet.write_table(table.replace_schema_metadata({_KEY: note}), draft)
+        draft.replace(path)
+    except OSError as error:
+        draft.unlink(missing_ok=True)
+        raise SetupError(
+            f"the prepared rows cannot be written: {error.strerror or error}",
+            seen=path,
+            allowed="a writable disk with room",
+            remedy="--output a file elsewhere",
+        ) from error
 
 
 def read_prepared(path: Path, digest: str) -> tuple[list[Example], dict[str, int]]:

@@ -80,13 +80,13 @@ class Renderer:
             return step(*arguments)
         except DataError as error:
             if self.settings.on_bad_row == "skip":
-                skipped.add(error.what)
+                skipped.add(error.what, (row.source, row.index))
                 return None
             raise DataError(
-                f"row {row.index} cannot be trained on: {error.what}",
+                f"{row} cannot be trained on: {error.what}",
                 seen=error.seen,
                 allowed=error.allowed,
-                remedy="raise data.max_length, repair the row, or set data.on_bad_row = skip",
+                remedy="raise data.max_length, repair the row, or leave bad rows out: --skip-bad",
             ) from None
 
     def _texts(self, row: Row) -> tuple[str, str, str]:

@@ -42,6 +42,12 @@ def row(answer="3 + 4", prompt="3 4 = 7"):
         ("a.jsonl[train:10]", [Selection("a.jsonl", "train", 10)]),
         ("a/b/c[train:10,test:5]", [Selection("a/b/c", "train", 10), Selection("a/b/c", "test", 5)]),
         ("a + b[x]", [Selection("a"), Selection("b", "x")]),
+        ("a.jsonl[train:10,test:5]", [Selection("a.jsonl", "train", 10), Selection("a.jsonl", "test", 5, 10)]),
+        ("a.jsonl[test:5,x]", [Selection("a.jsonl", "test", 5), Selection("a.jsonl", "x", None, 5)]),
+        (
+            "a.jsonl[x:2]+a.jsonl[x:3,y:4]",
+            [Selection("a.jsonl", "x", n) for n in (2, 3)] + [Selection("a.jsonl", "y", 4, 3)],
+        ),
     ],
 )
 def test_sources(text, expected):
@@ -54,10 +60,50 @@ def test_a_malformed_source_is_refused(text):
         parse_sources(text)
 
 
+def test_a_split_behind_all_rows_of_a_file_is_refused():
+    with pytest.raises(UsageError, match="leaves none for 'test'"):
+        parse_sources("a.jsonl[train,test:5]")
+
+
 def test_test_rows_beside_training_rows_are_held_out():
-    train, held = separate(parse_sources("a[train:10,test:5]+b[test]"))
-    assert [str(item) for item in train] == ["a[train:10]", "b[test]"]
-    assert [str(item) for item in held] == ["a[test:5]"]
+    train, held = separate(parse_sources("a[train:10,test:5]+b[test]+c[train_prefs,test_prefs:9]"))
+    assert [str(item) for item in train] == ["a[train:10]", "b[test]", "c[train_prefs]"]
+    assert [str(item) for item in held] == ["a[test:5]", "c[test_prefs:9]"]
+
+
+def test_splits_of_a_file_are_other_rows(rows_file):
+    def prompts(text):
+        return [
+            row.turns[0]["content"]
+            for item in parse_sources(text)
+            for row in read_rows(item, settings(), SkippedRows())
+        ]
+
+    whole = prompts(str(rows_file))
+    assert prompts(f"{rows_file}[train:30,test:10]") == whole and len(whole) == 40
+    assert prompts(f"{rows_file}[train:3]+{rows_file}[validation:2]") == whole[:5]
+
+
+@pytest.mark.parametrize("streaming", [False, True])
+def test_fewer_rows_than_asked_for_are_an_error_unless_they_are_streamed(rows_file, streaming):
+    wanted = Selection(str(rows_file), "train", 41)
+    rows = read_rows(wanted, settings(streaming=streaming), SkippedRows())
+    if streaming:
+        assert len(list(rows)) == 40
+    else:
+        with pytest.raises(DataError, match=r"fewer rows than asked for[\s\S]*40 rows[\s\S]*41 rows"):
+            list(rows)
+
+
+def test_joined_sources_are_read_in_order_and_named_in_errors(tmp_path, rows_file):
+    other = tmp_path / "more.jsonl"
+    other.write_text('{"prompt": "1", "response": "2"}\n{"prompt": "1"}\n')
+    first, second = parse_sources(f"{rows_file}[train:2]+{other}")
+    assert [row.index for row in read_rows(first, settings(), SkippedRows())] == [0, 1]
+    rows = read_rows(second, settings(), SkippedRows())
+    assert next(rows).answer == "2"
+    with pytest.raises(DataError, match=r"row 1 of .*more.jsonl"):
+        next(rows)
 
 
 def test_tokenizer_gives_numbers_and_tags_one_token_each_and_round_trips():
@@ -114,7 +160,7 @@ def test_a_bad_row_is_refused_with_its_index_or_counted(tmp_path, record, part):
     path.write_text(json.dumps({"prompt": "1", "response": "2"}) + "\n" + json.dumps(record) + "\n")
     with pytest.raises(DataError, match="row 1 of") as caught:
         list(read_rows(Selection(str(path)), settings(), SkippedRows()))
-    assert part in str(caught.value) and "on_bad_row" in str(caught.value)
+    assert part in str(caught.value) and "--skip-bad" in str(caught.value)
     skipped = SkippedRows()
     assert len(list(read_rows(Selection(str(path)), settings(on_bad_row="skip"), skipped))) == 1
     assert skipped.total == 1
@@ -130,12 +176,21 @@ def test_too_long_and_empty_rows_are_refused_or_counted():
     assert skipped.reasons == {"row is too long": 1}
 
 
-@pytest.mark.parametrize("text", ["{broken\n", "[1, 2]\n"])
+@pytest.mark.parametrize("text", [b"{broken\n", b"[1, 2]\n", b'{"prompt": "\xff"}\n'])
 def test_a_damaged_file_names_the_line(tmp_path, text):
     path = tmp_path / "rows.jsonl"
-    path.write_text(text)
+    path.write_bytes(text)
     with pytest.raises(DataError, match="line 1"):
         list(read_rows(Selection(str(path)), settings(), SkippedRows()))
+
+
+def test_a_damaged_parquet_file_and_an_unknown_kind_are_named(tmp_path):
+    (tmp_path / "rows.parquet").write_bytes(b"PAR1 no more")
+    with pytest.raises(DataError, match="no readable Parquet file"):
+        list(read_rows(Selection(str(tmp_path / "rows.parquet")), settings(), SkippedRows()))
+    (tmp_path / "rows.csv").write_text("a,b")
+    with pytest.raises(UsageError, match="csv"):
+        list(read_rows(Selection(str(tmp_path / "rows.csv")), settings(), SkippedRows()))
 
 
 def test_messages_and_parquet(tmp_path):

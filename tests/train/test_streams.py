@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from dare_eval.errors import DataError, UsageError
 from dare_train.algorithms.build import METHODS
 from dare_train.config import PretrainConfig, TextSettings
+from dare_train.data.rows import SkippedRows
 from dare_train.data.spec import parse_sources
 from dare_train.data.supply import Memory, Stream
 from dare_train.data.text import text_sequences
@@ -81,6 +82,15 @@ def prepared(cli, settings, tmp_path):
     return path
 
 
+def test_a_stream_counts_the_rows_it_leaves_out(config, rows_file):
+    with rows_file.open("a") as stream:
+        stream.write('{"prompt": "1"}\n')
+    changes = {"data": {"streaming": True, "on_bad_row": "skip"}, "train": {"max_steps": 30}}
+    folder = run(config(**changes), METHODS["sft"], quiet())
+    manifest = json.loads((folder.path / "manifest.json").read_text())
+    assert manifest["data"]["skipped"] == {"field 'response' is missing": 1}, "once, however often it is met"
+
+
 def test_prepared_rows_train_the_same_and_are_refused_for_other_settings(prepared, config, tmp_path):
     direct = run(config(output_dir=str(tmp_path / "direct")), METHODS["sft"], quiet())
     cached = run(config(data={"prepared": str(prepared)}), METHODS["sft"], quiet())
@@ -88,6 +98,8 @@ def test_prepared_rows_train_the_same_and_are_refused_for_other_settings(prepare
     with pytest.raises(DataError, match="another tokenizer, chat template or data settings"):
         other = config(output_dir=str(tmp_path / "b"), data={"prepared": str(prepared), "end_of_turn": False})
         run(other, METHODS["sft"], quiet())
+    with pytest.raises(UsageError, match="not both"):
+        config(data={"prepared": str(prepared), "streaming": True})
     with pytest.raises(DataError, match="no file of prepared rows"):
         run(config(output_dir=str(tmp_path / "c"), data={"prepared": "nothing.parquet"}), METHODS["sft"], quiet())
 
@@ -96,33 +108,43 @@ def text_settings(path, **changes):
     return TextSettings(**{"train": str(path), "sequence_length": 8, "random_length_share": 0.0, **changes})
 
 
+def cut(path, skipped=None, **changes):
+    settings = text_settings(path, **changes)
+    return text_sequences(TOKENIZER, 2, parse_sources(settings.train), settings, skipped or SkippedRows())
+
+
 @pytest.fixture
 def texts(tmp_path):
     path = tmp_path / "texts.jsonl"
-    path.write_text("".join(json.dumps({"text": " ".join(map(str, range(n, n + 5)))}) + "\n" for n in range(40)))
+    texts = (" ".join(map(str, range(n % 10, n % 10 + 5))) for n in range(40))
+    path.write_text("".join(json.dumps({"text": text}) + "\n" for text in texts))
     return path
 
 
 def test_texts_are_joined_by_eos_and_cut_without_a_gap(texts):
-    found = list(text_sequences(TOKENIZER, 2, parse_sources(str(texts)), text_settings(texts), 0))
+    found = list(cut(texts))
     assert all(len(example.ids) == 8 and example.prompt_length == 0 for example in found)
     joined = [token for example in found for token in example.ids]
     assert joined[:12] == [7, 8, 9, 10, 11, 2, 8, 9, 10, 11, 12, 2] and len(joined) == 40 * 6 // 8 * 8
 
 
 def test_some_sequences_are_shorter(texts):
-    settings = text_settings(texts, random_length_share=0.5)
-    lengths = {len(e.ids) for e in text_sequences(TOKENIZER, 2, parse_sources(str(texts)), settings, 0)}
+    found = list(cut(texts, random_length_share=0.5))
+    lengths = {len(example.ids) for example in found}
     assert len(lengths) > 3 and max(lengths) == 8
+    joined = [token for example in found for token in example.ids]
+    assert joined == [token for example in cut(texts) for token in example.ids][: len(joined)], "no text is lost"
 
 
 def test_a_row_without_text_is_refused_with_its_index(texts):
     with texts.open("a") as stream:
         stream.write('{"txt": "1"}\n')
     with pytest.raises(DataError, match=r"row 40 .* has no text"):
-        list(text_sequences(TOKENIZER, 2, parse_sources(str(texts)), text_settings(texts), 0))
-    settings = text_settings(texts, on_bad_row="skip")
-    assert list(text_sequences(TOKENIZER, 2, parse_sources(str(texts)), settings, 0))
+        list(cut(texts))
+    skipped = SkippedRows()
+    for _ in range(2):
+        assert list(cut(texts, skipped, on_bad_row="skip"))
+    assert skipped.reasons == {"field 'text' is missing": 1}, "reading a stream again counts no row twice"
 
 
 def test_pretraining_learns_every_token_and_judges_held_out_texts(texts, tmp_path):
@@ -138,6 +160,7 @@ def test_pretraining_learns_every_token_and_judges_held_out_texts(texts, tmp_pat
     judged = [line["heldout_nll"] for line in lines if "heldout_nll" in line]
     assert len(judged) == 2 and judged[1] < 0.8 * judged[0]
     manifest = json.loads((folder.path / "manifest.json").read_text())
-    assert manifest["models"][0]["algorithm"] == "pretrain"
+    assert manifest["models"][0]["algorithm"] == "pretrain" and manifest["data"]["skipped"] == {}
+    assert manifest["data"]["sources"] == [f"{texts}[train:30]"]
     with pytest.raises(UsageError, match="prompt_field"):
         validate(PretrainConfig, {**record, "data": {**record["data"], "prompt_field": "x"}})
