@@ -27,6 +27,6 @@ ALGORITHM = Algorithm(
     distil=SelfDistillation(weight=3e-3, growth=2.0, temperature=2.0, decay=0.7),
     updates_per_rollout=12,
     minibatches=5,
-    rollout={"samples": 4, "branches": 4, "levels": 2, "temperature": 0.9},
+    rollout={"root_children": 4, "branch": 4, "levels": 2, "temperature": 0.9},
     presets={"dtreerpo_dare": {"minibatches": 20}},
 )
