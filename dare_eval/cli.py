@@ -16,6 +16,7 @@ from dare_eval.commands import (
     export,
     index,
     ls,
+    noise,
     plan,
     report,
     reproduce,
@@ -51,6 +52,7 @@ app.command("report")(report.report)
 app.command("reproduce")(reproduce.reproduce)
 app.command("cards")(cards.cards)
 app.command("stability")(stability.stability)
+app.command("noise")(noise.noise)
 app.add_typer(data.app, name="data")
 
 

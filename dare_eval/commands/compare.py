@@ -32,8 +32,11 @@ def compare(
 
     from dare_eval.commands.compare_text import show_comparison
     from dare_eval.panels import output_console
-    from dare_eval.records.compare import compare_runs
+    from dare_eval.records.compare import compare_runs, pick_model
+    from dare_eval.records.database import exists
     from dare_eval.records.locate import locate
+    from dare_eval.records.noise import with_floors
+    from dare_eval.records.store import Store
     from dare_eval.records.templates import over_templates
 
     left, right = locate(a, db), locate(b, db)
@@ -45,6 +48,10 @@ def compare(
         benches=bench or (),
         allow=allow or (),
     )
+    if exists(db):
+        sides = [(left.run, pick_model(left.run, model_a or left.model, "--model-a"))]
+        sides += [(right.run, pick_model(right.run, model_b or right.model, "--model-b"))]
+        found = with_floors(found, Store(db).engine, *sides)
     spread = over_templates(found.benchmarks, templates) if templates else []
     if as_json:
         typer.echo(json.dumps(found.to_dict() | {"templates": [asdict(row) for row in spread]}, indent=1))

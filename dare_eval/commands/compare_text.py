@@ -74,6 +74,9 @@ def _explain(bench: BenchmarkComparison, console: Console) -> None:
         console.print(Text(f"{name}: refused: {one_line(reason, 140)}", style="red"))
     for reason in bench.labels:
         console.print(Text(f"{name}: * not of the model alone: {one_line(reason, 140)}", style="yellow"))
+    if bench.floor is not None:
+        floor = f"noise floor {bench.floor:.2f} % of items flip, {one_line(bench.floor_source, 120)}"
+        console.print(Text(f"{name}: {floor}", style="dim"))
     for reason in bench.comparability.notes:
         console.print(Text(f"{name}: note: {one_line(reason, 140)}", style="dim"))
     if bench.test is not None and any(x is not None for pair in bench.cost.values() for x in pair):

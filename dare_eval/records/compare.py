@@ -53,6 +53,9 @@ class BenchmarkComparison:
     base: str = ""
     """Data set name without the template, for comparisons over templates."""
     template: str | None = None
+    floor: float | None = None
+    """Noise floor in percent of items (``records.noise``); None where nobody measured one."""
+    floor_source: str = ""
 
     @property
     def labels(self) -> list[str]:
@@ -84,7 +87,7 @@ class Comparison:
 
 
 def verdict(bench: BenchmarkComparison) -> str:
-    """Return in words what the comparison shows; the adjusted p decides."""
+    """Return in words what the comparison shows; the adjusted p decides, and no difference counts below the floor."""
     if bench.refused:
         return "not comparable"
     if bench.test is None:
@@ -92,6 +95,8 @@ def verdict(bench: BenchmarkComparison) -> str:
     p = bench.test.p if bench.p_holm is None else bench.p_holm
     if p >= ALPHA:
         return "within noise"
+    if bench.floor is not None and abs(100 * bench.test.delta) <= bench.floor:
+        return "within the noise floor"
     return "B better" if bench.test.delta > 0 else "A better"
 
 

@@ -20,7 +20,7 @@ from sqlalchemy.pool import NullPool
 from dare_eval.errors import DataError, SetupError, UsageError
 from dare_eval.records.atomic import locked
 
-HEAD = "0002"
+HEAD = "0003"
 """Newest schema version; a test compares it with the migration files."""
 DEFAULT_URL = "sqlite:///runs/dare.db"
 BUSY_TIMEOUT_MS = 60_000

@@ -12,17 +12,18 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import json
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
-from sqlalchemy import func, select
+from sqlalchemy import func, insert, select
 from sqlalchemy.exc import IntegrityError
 from sqlalchemy.orm import Session
 
 from dare_eval.errors import DareError, DataError
 from dare_eval.records.database import open_engine, reading
 from dare_eval.records.manifest import RunManifest, now, read_manifest
+from dare_eval.records.noise import Floor, add_floors, read_noise
 from dare_eval.records.provenance import weight_hash
 from dare_eval.records.run_rows import RunRow, run_rows
 from dare_eval.records.runs import RECORDS, Run, load_run
@@ -38,8 +39,11 @@ _READ = (
     "results/**/*.json",
     "summary/*.csv",
     "configs/*.py",
+    "noise.json",
 )
 """Files that a run's rows are made from."""
+_TEST_FIELDS = ("delta", "low", "high", "p", "n", "wins", "losses", "method")  # in the order of PairedTest
+_TABLES = (Checkpoint, Evaluation, Result, PairTest)
 
 
 class Store:
@@ -60,7 +64,14 @@ class Store:
         if strict:
             _refuse_unspecified(run, rows)
         evaluation = _evaluation(run, rows, stamp)
-        return self._add_once(evaluation, [_result(found) for found in rows])
+        floors: list[Floor] = []
+        try:
+            floors = read_noise(folder)
+        except DataError as error:  # the scores are whole; the run's label says what is not
+            evaluation.labels = [*evaluation.labels, error.what]
+        added = self._add_once(evaluation, [_result(found) for found in rows])
+        add_floors(self.engine, added, floors)
+        return added
 
     def register_checkpoint(self, folder: Path) -> int:
         """Add the checkpoint in ``folder`` (model files; its manifest there or one level up) and return its id."""
@@ -105,11 +116,47 @@ class Store:
 
     def add_pair_test(self, result_a: int, result_b: int, test: PairedTest) -> None:
         """Keep a paired test of two results; a pair that is there already stays as it is."""
-        values = {name: getattr(test, name) for name in ("n", "delta", "low", "high", "p", "wins", "losses", "method")}
+        values = {name: getattr(test, name) for name in _TEST_FIELDS}
         same = select(PairTest.id).where(PairTest.result_a == result_a, PairTest.result_b == result_b)
         with contextlib.suppress(IntegrityError), Session(self.engine) as session, session.begin():
             if session.scalar(same) is None:  # another process may still add it first: the same test, kept once
                 session.add(PairTest(result_a=result_a, result_b=result_b, **values))
+
+    def add_pair_tests(self, tests: Iterable[tuple[int, int, PairedTest]]) -> None:
+        """Keep many paired tests at once; pairs that are there already stay as they are."""
+        known = self.pair_keys()
+        rows = [
+            {"result_a": a, "result_b": b, **{name: getattr(test, name) for name in _TEST_FIELDS}}
+            for a, b, test in tests
+            if (a, b) not in known
+        ]
+        if not rows:
+            return
+        try:
+            with self.engine.begin() as connection:
+                connection.execute(insert(PairTest), rows)
+        except IntegrityError:  # another process kept some of them meanwhile: one at a time, skipping those
+            for row in rows:
+                a, b = row.pop("result_a"), row.pop("result_b")
+                self.add_pair_test(a, b, PairedTest(**row))
+
+    def pair_keys(self) -> frozenset[tuple[int, int]]:
+        """Return the ids of the results of every kept paired test."""
+        with reading(self.engine) as connection:
+            rows = connection.execute(select(PairTest.result_a, PairTest.result_b))
+            return frozenset((a, b) for a, b in rows)
+
+    def pair_values(self) -> dict[tuple[int, int], PairedTest]:
+        """Return the kept paired tests as plain values; much faster than :meth:`pair_tests` where there are many."""
+        columns = [getattr(PairTest, name) for name in ("result_a", "result_b", *_TEST_FIELDS)]
+        with reading(self.engine) as connection:
+            return {(row[0], row[1]): PairedTest(*row[2:]) for row in connection.execute(select(*columns))}
+
+    def version(self) -> tuple[int, ...]:
+        """Return numbers that change whenever something was added to the store."""
+        counts = [select(func.count(), func.coalesce(func.max(table.id), 0)).select_from(table) for table in _TABLES]
+        with reading(self.engine) as connection:
+            return tuple(int(value) for query in counts for value in connection.execute(query).one())
 
     def pair_tests(self) -> dict[tuple[int, int], PairTest]:
         """Return the kept paired tests by the ids of their results."""

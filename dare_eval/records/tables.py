@@ -1,4 +1,4 @@
-"""The store's tables: checkpoints, evaluations, results, and a cache of pairwise tests.
+"""The store's tables: checkpoints, evaluations, results, noise floors, and a cache of pairwise tests.
 
 The store is an index over run folders. Rows are only added; a checkpoint or evaluation that changed on disk is a
 new row, and readers take the newest row of a folder. Every change of these tables needs a migration beside this
@@ -24,7 +24,7 @@ class Base(DeclarativeBase):
     """Common metadata; constraint names are spelt out so that migrations can refer to them on every server."""
 
     metadata = MetaData(naming_convention=_NAMES)
-    type_annotation_map = {str: Text, float: Double, dict[str, Any]: JSON, list[str]: JSON}  # noqa: RUF012 - SQLAlchemy's own form
+    type_annotation_map = {str: Text, float: Double, dict[str, Any]: JSON, list[str]: JSON, list[Any]: JSON}  # noqa: RUF012 - SQLAlchemy's own form
 
 
 class Checkpoint(Base):
@@ -119,3 +119,22 @@ class PairTest(Base):
     wins: Mapped[int]
     losses: Mapped[int]
     method: Mapped[str]
+
+
+class NoiseFloor(Base):
+    """How many verdicts flip when nothing of substance changes; see ``records.noise.Floor``."""
+
+    __tablename__ = "noise_floors"
+    __table_args__ = (UniqueConstraint("evaluation_id", "model", "dataset"),)
+
+    id: Mapped[int] = mapped_column(Integer, primary_key=True)
+    evaluation_id: Mapped[int] = mapped_column(ForeignKey("evaluations.id"))
+    model: Mapped[str]
+    dataset: Mapped[str]
+    weight_hash: Mapped[str | None]
+    n: Mapped[int]
+    flip_rate: Mapped[float]
+    """Percent of items."""
+    low: Mapped[float]
+    high: Mapped[float]
+    variations: Mapped[list[Any]]
