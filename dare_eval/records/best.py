@@ -10,11 +10,12 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from dare_eval.errors import DareError
+from dare_eval.records.column_tests import REFUSED
 from dare_eval.records.compare import ALPHA, compare_results
 from dare_eval.records.runs import Run, load_run
-from dare_eval.records.significance import PairedTest, holm
+from dare_eval.records.significance import PairedTest, holm, reverse
 from dare_eval.records.store import Store
-from dare_eval.records.tables import PairTest, Result
+from dare_eval.records.tables import Result
 
 
 class PairwiseTests:
@@ -22,19 +23,25 @@ class PairwiseTests:
 
     def __init__(self, store: Store) -> None:
         self._store = store
-        self._known = store.pair_tests()
+        self._known = store.pair_values()
         self._folders = {evaluation.id: evaluation.folder for evaluation in store.evaluations(all_states=True)}
         self._runs: dict[int, Run] = {}
 
-    def test(self, a: Result, b: Result) -> PairTest | PairedTest | None:
+    def test(self, a: Result, b: Result) -> PairedTest | None:
         """Return the test of ``b`` minus ``a``; None when the two cannot be compared."""
-        known = self._known.get((a.id, b.id))
+        known = self._kept(a.id, b.id)
         if known is not None:
-            return known
+            return None if known.method.startswith(REFUSED) else known
         found = self._compute(a, b)
         if found is not None:
             self._store.add_pair_test(a.id, b.id, found)
         return found
+
+    def _kept(self, a: int, b: int) -> PairedTest | None:
+        known = self._known.get((a, b))
+        if known is None and (b, a) in self._known:
+            return reverse(self._known[b, a])
+        return known
 
     def _compute(self, a: Result, b: Result) -> PairedTest | None:
         if (a.dataset, a.metric) != (b.dataset, b.metric):

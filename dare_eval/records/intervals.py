@@ -7,7 +7,7 @@ same records give the same interval.
 from __future__ import annotations
 
 import math
-from collections.abc import Hashable, Sequence
+from collections.abc import Hashable, Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -85,15 +85,36 @@ def bootstrap_means(
 ) -> Floats:
     """Return the means of ``resamples`` samples drawn with replacement from ``x`` (or from its clusters)."""
     sums, counts = (x, None) if clusters is None else _by_cluster(x, clusters)
-    n = len(sums)
+    parts = []
+    for picked in _draws(len(sums), resamples, seed):
+        total = sums[picked].sum(axis=1)
+        parts.append(total / len(sums) if counts is None else total / counts[picked].sum(axis=1))
+    return np.concatenate(parts)
+
+
+def bootstrap_columns(
+    values_NK: Floats, *, clusters: Sequence[Hashable] | None = None, resamples: int = 10_000, seed: int = 0
+) -> Floats:
+    """Return :func:`bootstrap_means` of each column of ``values_NK`` as [resamples, K]; all columns share the draws."""
+    columns = [(column, None) if clusters is None else _by_cluster(column, clusters) for column in values_NK.T]
+    sums_KG = np.stack([sums for sums, _ in columns])
+    sizes_G = columns[0][1]
+    groups = sums_KG.shape[1]
+    parts = []
+    for picked in _draws(groups, resamples, seed):
+        places = picked + groups * np.arange(len(picked))[:, None]
+        counts_RG = np.bincount(places.ravel(), minlength=len(picked) * groups).reshape(len(picked), groups)
+        total_RK = counts_RG.astype(np.float64) @ sums_KG.T
+        parts.append(total_RK / (groups if sizes_G is None else (counts_RG @ sizes_G)[:, None]))
+    return np.concatenate(parts)
+
+
+def _draws(n: int, resamples: int, seed: int) -> Iterator[NDArray[np.int64]]:
+    """Yield the items drawn in each resample, some resamples at a time."""
     draw = np.random.default_rng(seed)
     rows = max(1, _CHUNK_ITEMS // n)
-    parts = []
     for start in range(0, resamples, rows):
-        picked = draw.integers(0, n, size=(min(rows, resamples - start), n))
-        total = sums[picked].sum(axis=1)
-        parts.append(total / n if counts is None else total / counts[picked].sum(axis=1))
-    return np.concatenate(parts)
+        yield draw.integers(0, n, size=(min(rows, resamples - start), n))
 
 
 def _by_cluster(x: Floats, clusters: Sequence[Hashable]) -> tuple[Floats, Floats]:

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike
 
-from dare_eval.records.intervals import bootstrap_means
+from dare_eval.records.intervals import Floats, bootstrap_means
 
 _ROUNDING = 1e-12
 
@@ -99,7 +99,13 @@ def paired_bootstrap(
     if left.shape != right.shape or left.size == 0:
         raise ValueError(f"paired values must be equally many and at least one, got {left.size} and {right.size}")
     difference = right - left
-    means = bootstrap_means(difference, clusters=clusters, resamples=resamples, seed=seed)
+    return resampled_test(
+        difference, bootstrap_means(difference, clusters=clusters, resamples=resamples, seed=seed), level=level
+    )
+
+
+def resampled_test(difference: Floats, means: Floats, *, level: float = 0.95) -> PairedTest:
+    """Return the test of item-wise differences whose bootstrap means are known (see :func:`paired_bootstrap`)."""
     low, high = np.percentile(means, [50 * (1 - level), 50 * (1 + level)])
     means = np.where(np.abs(means) < _ROUNDING, 0.0, means)  # sums such as 0.1 + 0.2 - 0.3 are ties, not wins
     tail = min(int((means <= 0).sum()), int((means >= 0).sum()))
@@ -107,11 +113,18 @@ def paired_bootstrap(
         delta=float(difference.mean()),
         low=float(low),
         high=float(high),
-        p=min(1.0, 2.0 * (1 + tail) / (resamples + 1)),
-        n=left.size,
+        p=min(1.0, 2.0 * (1 + tail) / (means.size + 1)),
+        n=difference.size,
         wins=int((difference > _ROUNDING).sum()),
         losses=int((difference < -_ROUNDING).sum()),
         method="paired-bootstrap",
+    )
+
+
+def reverse(test: PairedTest) -> PairedTest:
+    """Return the test of ``a`` minus ``b``."""
+    return PairedTest(
+        -test.delta, -test.high, -test.low, test.p, test.n, wins=test.losses, losses=test.wins, method=test.method
     )
 
 
