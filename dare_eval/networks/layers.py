@@ -41,10 +41,39 @@ class Branch(nn.Module):
 
 
 class Linear(nn.Linear):
-    """``nn.Linear`` that leaves its weights uninitialised; they are read or drawn right after."""
+    """``nn.Linear`` without initialisation (weights are read or drawn right after) that is fast on few rows."""
 
     def reset_parameters(self) -> None:
         """Do nothing."""
+
+    def forward(self, hidden_XD: Tensor) -> Tensor:
+        """Return ``hidden @ weight.T + bias``."""
+        return product(hidden_XD, self.weight, self.bias)
+
+
+def product(hidden_XD: Tensor, weight_VD: Tensor, bias_V: Tensor | None = None) -> Tensor:
+    """Return ``hidden @ weight.T + bias`` [X, V] in the faster of two orders."""
+    if few_rows(hidden_XD, weight_VD):
+        return weight_first(hidden_XD, weight_VD, bias_V)
+    return functional.linear(hidden_XD, weight_VD, bias_V)
+
+
+def few_rows(hidden_XD: Tensor, weight_VD: Tensor) -> bool:
+    """Return whether ``weight_first`` is the faster product: about one block of rows, in float32 on the CPU.
+
+    Measured with 2 threads and weights between 512 x 512 and 32k x 512: 12 to 48 rows run 1.1 to 2.3 times as fast,
+    fewer and more rows slower, except that large weights gain from 8 rows on.
+    """
+    if hidden_XD.device.type != "cpu" or weight_VD.dtype != torch.float32 or torch.is_grad_enabled():
+        return False
+    return (8 if weight_VD.shape[0] >= 4096 else 12) <= hidden_XD.shape[:-1].numel() <= 48
+
+
+def weight_first(hidden_XD: Tensor, weight_VD: Tensor, bias_V: Tensor | None) -> Tensor:
+    """Return the product as (weight @ hidden.T).T, a view in column order; the usual order reads the weights often."""
+    hidden_DN = hidden_XD.reshape(-1, hidden_XD.shape[-1]).T
+    flat_VN = weight_VD @ hidden_DN if bias_V is None else torch.addmm(bias_V[:, None], weight_VD, hidden_DN)
+    return flat_VN.T.view(*hidden_XD.shape[:-1], -1)
 
 
 class Embedding(nn.Embedding):

@@ -13,7 +13,6 @@ from dataclasses import replace
 
 import torch
 from torch import Tensor, nn
-from torch.nn import functional
 from torch.utils.checkpoint import checkpoint
 
 from dare_eval.errors import UsageError
@@ -22,7 +21,7 @@ from dare_eval.networks.attention.plan import Call, check_backend, plan_attentio
 from dare_eval.networks.block import Block, Pass
 from dare_eval.networks.cache import Columns, KVCache, column_index
 from dare_eval.networks.config import NetworkConfig
-from dare_eval.networks.layers import Branch, Embedding, Linear, RMSNorm, Rotary, widen
+from dare_eval.networks.layers import Branch, Embedding, Linear, RMSNorm, Rotary, product, widen
 from dare_eval.networks.splitting import ColumnSplit
 
 Mask = Tensor | AttentionMask | None
