@@ -15,6 +15,7 @@ from dare_train.commands.data import data
 from dare_train.commands.export import export
 from dare_train.commands.preference import preference
 from dare_train.commands.pretrain import pretrain
+from dare_train.commands.rl import rl
 from dare_train.commands.sft import sft
 from dare_train.slurm import adopt_slurm_step
 
@@ -28,6 +29,7 @@ app = typer.Typer(
 app.command()(pretrain)
 app.command()(sft)
 app.command()(preference)
+app.command()(rl)
 app.command()(export)
 app.add_typer(data, name="data")
 

@@ -125,10 +125,13 @@ def note_overlap(folder: Path, run: Run) -> None:
     """Write into the training manifest how many evaluated prompts the training prompts repeat."""
     from dare_train.config import DataSettings, PairSettings, TextSettings
     from dare_train.overlap import training_overlap
+    from dare_train.rl.config import TaskSettings
     from dare_train.settings import read_yaml
 
     record = read_yaml(folder / "config.yaml")["data"]
-    kind = TextSettings if "text_field" in record else PairSettings if "chosen_field" in record else DataSettings
+    kinds: dict[str, type[DataSettings | TextSettings | TaskSettings]]
+    kinds = {"text_field": TextSettings, "chosen_field": PairSettings, "task": TaskSettings}
+    kind = next((kind for field, kind in kinds.items() if field in record), DataSettings)
     counts = training_overlap(kind.model_validate(record), run)
 
     def change(manifest: RunManifest) -> RunManifest:

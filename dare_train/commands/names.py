@@ -2,21 +2,33 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from dare_eval.errors import UsageError, unknown
 
-ALGORITHMS = {"preference": ("dpo", "vrpo")}
+PREFERENCE = ("dpo", "vrpo")
+VERBS = ("preference", "rl")
+
+
+def names_of(verb: str) -> Sequence[str]:
+    """Return the names that ``verb`` trains, those of outside packages included."""
+    if verb == "preference":
+        return PREFERENCE
+    from dare_train.rl.algorithm import algorithm_names
+
+    return algorithm_names()
 
 
 def check_algo(name: str | None, verb: str) -> str | None:
     """Return ``name`` when ``verb`` trains it; raises ``UsageError`` with the right verb or the nearest name."""
-    if name is None or name in ALGORITHMS[verb]:
+    if name is None or name in names_of(verb):
         return name
-    for other, names in ALGORITHMS.items():
-        if name in names:
+    for other in VERBS:
+        if name in names_of(other):
             raise UsageError(
                 f"'{name}' is not trained by 'dare-train {verb}'",
                 seen=f"--algo {name}",
-                allowed=", ".join(ALGORITHMS[verb]),
+                allowed=", ".join(names_of(verb)),
                 remedy=f"dare-train {other} --algo {name}",
             )
-    raise unknown("algorithm", name, ALGORITHMS[verb])
+    raise unknown("algorithm", name, names_of(verb))

@@ -46,7 +46,7 @@ def resolve(config: RlConfig, network: Any) -> Resolved:
 
     Raises ``UsageError`` for an unknown or undefined algorithm, constants or decoding settings that do not fit.
     """
-    algorithm = find_algorithm(config.algo).with_settings(config.algorithm).resolve(network)
+    algorithm = find_algorithm(config.algo).resolve(network).with_settings(config.algorithm)
     fixed = {key: value for key, value in algorithm.rollout.items() if key not in TREE_KEYS}
     spec = rollout_spec(config.rollout, network, fixed)
     shape = {TREE_KEYS[key]: int(value) for key, value in algorithm.rollout.items() if key in TREE_KEYS}
@@ -75,7 +75,7 @@ def build_rl(prepared: Prepared) -> Reinforce:
     config, network = prepared.config, prepared.plan.config
     assert isinstance(config, RlConfig)
     found = resolve(config, network)
-    _check_lora(config)
+    _check_plain(config)
     scorer = Scorer(shift=network.shift, block_length=network.block_length, pack=config.train.packing)
     updater = Updater(
         found.algorithm,
@@ -110,6 +110,7 @@ def build_rl(prepared: Prepared) -> Reinforce:
         prompts=config.train.batch_size,
         group_size=found.group_size,
         rows_per_batch=config.rollout.rows_per_batch,
+        prompt_tokens=prepared.rows.row_tokens,
         max_steps=config.train.max_steps,
         samples_every=config.watch.samples_every,
         samples=config.watch.samples,
@@ -142,10 +143,16 @@ def _backend(config: RlConfig, network: Any) -> RolloutBackend:
     return made
 
 
-def _check_lora(config: RlConfig) -> None:
+def _check_plain(config: RlConfig) -> None:
     if config.model.lora and config.model.lora.dropout:
         raise UsageError(
             "log-probabilities of the old and the new policy are compared, which dropout would blur",
             seen=f"model.lora.dropout = {config.model.lora.dropout}",
             allowed="0",
+        )
+    if config.train.sequence_parallel > 1:
+        raise UsageError(
+            "rollouts are not split by columns",
+            seen=f"train.sequence_parallel = {config.train.sequence_parallel}",
+            allowed="1",
         )

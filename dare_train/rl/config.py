@@ -28,6 +28,11 @@ class TaskSettings(Section):
     on_bad_row: Literal["refuse", "skip"] = setting("refuse", "a row that cannot be used stops the run, or is counted")
     shuffle: bool = setting(True, "draw a new order in each epoch from the seed")
 
+    @property
+    def max_length(self) -> int:
+        """Longest row, for planning a run whose rows cannot be read."""
+        return self.max_prompt
+
 
 class RolloutSettings(Section):
     """How completions are sampled; what is not set follows the family (``dare_train.rl.rollout``).

@@ -17,6 +17,7 @@ from typing import Any
 import torch
 
 from dare_eval.errors import DataError, IncompleteError, UsageError
+from dare_train.algorithms.common import Demand
 from dare_train.draws import derive
 from dare_train.engine.metrics import MetricsFile
 from dare_train.rl.anchor import Anchor
@@ -105,8 +106,22 @@ class Reinforce:
 
     def describe(self) -> dict[str, Any]:
         """Return the resolved algorithm and rollout for the manifest."""
-        specs = {"rollout_spec": self.parts.spec.to_dict(), "heldout_spec": self.parts.heldout_spec.to_dict()}
-        return {**self.algorithm.describe(), **specs}
+        specs = {"rollout_spec": self.parts.spec, "heldout_spec": self.parts.heldout_spec}
+        given = {name: {k: v for k, v in spec.to_dict().items() if v not in (None, [])} for name, spec in specs.items()}
+        return {**self.algorithm.describe(), **given}
+
+    def demand(self) -> Demand:
+        """Return what an optimizer step asks for, a prompt being a row: its completions, rollout and scoring."""
+        parts = self.parts
+        longer = (parts.prompt_tokens + parts.spec.gen_length) / max(1.0, parts.prompt_tokens)
+        passes = float(parts.spec.steps or parts.spec.gen_length) / self.per_rollout
+        scored = float(self.updater.needs_old) + float(self.algorithm.kl.active)
+        return Demand(
+            at_once=self.updater.rows_per_forward * longer,
+            noised=parts.group_size * longer,
+            plain_passes=passes + scored,
+            reference=self.algorithm.kl.active,
+        )
 
     def state(self) -> dict[str, Any]:
         """Return what resuming needs; what is no JSON goes to a file of this process."""

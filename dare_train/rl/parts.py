@@ -43,6 +43,8 @@ class Parts:
     """Problems of a rollout, over all processes."""
     group_size: int
     rows_per_batch: int | None
+    prompt_tokens: float
+    """Mean length of a prompt."""
     max_steps: int
     samples_every: int
     samples: int

@@ -7,6 +7,7 @@ counted. Leaves out answers: there are none to train on.
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -88,6 +89,15 @@ def _problems(plan: ModelPlan, selection: Selection, settings: TaskSettings, ski
                     remedy="repair the row, name its columns in data.fields, or set data.on_bad_row = skip",
                 ) from None
             skipped.add(error.what)
+
+
+def questions(selection: Selection, settings: TaskSettings) -> Iterator[str]:
+    """Yield the user turns of a split's problems; rows that are no problem are left out."""
+    task, style = TASKS.get(settings.task), wording(_style(selection, settings))
+    for record in islice(records(selection), selection.count):
+        row = {**record, **{own: record.get(theirs) for own, theirs in settings.fields.items()}}
+        with contextlib.suppress(DataError):
+            yield str(task(row, style).turns[-1]["content"])
 
 
 def _style(selection: Selection, settings: TaskSettings) -> str:

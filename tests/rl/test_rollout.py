@@ -158,7 +158,7 @@ def test_defaults_follow_the_family(tiny, tiny_blocks):
 
 
 def test_fake_backend_holds_callers_to_the_protocol(tiny):
-    _, plan, problems = tiny
+    problems = tiny[2]
     backend = Scripted(lambda prompt, seed: [3 + seed % 2] * 5)
     sampler = sampler_of(tiny, backend=backend)
     with pytest.raises(UsageError, match="sleeps"):
