@@ -34,7 +34,7 @@ class HttpSandbox:
     def run(self, program: Program, limits: Limits) -> Verdict:
         """Run one program; raises ``SetupError`` when the server does not answer or refuses."""
         body = json.dumps({"program": asdict(program), "limits": limits.to_dict()}).encode()
-        answer = self._post("/run", body, limits.wall_s + _GRACE_S)
+        answer = self._post("/run", body, limits.longest_s + _GRACE_S)
         known = {item.name for item in fields(Verdict)}
         try:
             verdict = Verdict(**{name: value for name, value in answer.items() if name in known})

@@ -13,7 +13,9 @@ class Limits:
     """Limits of one program. All are applied as given; none is rounded or replaced by a hidden default."""
 
     wall_s: float = 10.0
-    """Seconds from start to verdict, tests included."""
+    """Seconds from start to verdict, tests included, without those spent waiting for a CPU."""
+    patience: float = 7.0
+    """At most how many times ``wall_s`` may be spent waiting for a CPU; 0 counts every second."""
     memory_mib: int = 1024
     """Address space of each process."""
     total_memory_mib: int = 1536
@@ -31,8 +33,14 @@ class Limits:
 
     def __post_init__(self) -> None:
         for item in fields(self):
-            if getattr(self, item.name) <= 0:
-                raise UsageError(f"limit '{item.name}' must be positive", seen=getattr(self, item.name))
+            value = getattr(self, item.name)
+            if value < 0 or (value == 0 and item.name != "patience"):
+                raise UsageError(f"limit '{item.name}' must be positive", seen=value)
+
+    @property
+    def longest_s(self) -> float:
+        """Wall seconds after which a program has been ended on any machine."""
+        return self.wall_s * (1.0 + self.patience)
 
     def to_dict(self) -> dict[str, Any]:
         """Return the limits by name."""
@@ -85,6 +93,8 @@ class Verdict:
     """Printed bytes, the dropped ones included."""
     tests_passed: int = 0
     wall_s: float = 0.0
+    waited_s: float = 0.0
+    """Seconds of ``wall_s`` in which the program waited for a CPU, looked up when its time seemed over; else 0."""
     processes: int = 0
     """Most processes seen at one time, counted every 10 ms; 0 for a program that ended sooner."""
     memory_mib: int = 0

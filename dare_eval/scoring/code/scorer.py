@@ -36,8 +36,8 @@ def score_code(
     ``reference`` and ``context`` give the tests (``checks.checks_of``). ``timeout_s`` in the context is short for the
     wall limit, which holds for each run; input/output cases are a run each. ``own_asserts="drop"`` removes asserts that
     the model wrote at the top level of its module. ``mode`` is that of ``extract``. Detail: ``status``, ``reason``,
-    ``trace``, ``output``, ``tests_passed``, ``n_tests``, ``wall_s``, ``isolation``. Raises ``UsageError`` for a wrong
-    setting and ``SetupError`` when no sandbox can be had; never because of what a model wrote.
+    ``trace``, ``output``, ``tests_passed``, ``n_tests``, ``wall_s``, ``waited_s``, ``isolation``. Raises
+    ``UsageError`` for a wrong setting, ``SetupError`` when no sandbox can be had; never because of what a model wrote.
     """
     if own_asserts not in OWN_ASSERTS:
         raise UsageError("own_asserts has no such value", seen=own_asserts, allowed=", ".join(OWN_ASSERTS))
@@ -64,10 +64,10 @@ def _limits(limits: Limits | dict[str, Any] | None, context: dict[str, Any]) -> 
 
 def _run(found: Extracted, code: str, checks: Checks, limits: Limits, sandbox: Sandbox) -> Score:
     programs = checks.programs(code, found.preamble)
-    passed, wall_s = 0, 0.0
+    passed, wall_s, waited_s = 0, 0.0, 0.0
     for number, program in enumerate(programs):
         verdict = sandbox.run(program, _with_room(limits, checks, number))
-        wall_s += verdict.wall_s
+        wall_s, waited_s = wall_s + verdict.wall_s, waited_s + verdict.waited_s
         if verdict.status == "bad_test":
             return gold_failure(checks.tests, verdict.reason)
         status, reason = _status(verdict, checks, number)
@@ -85,6 +85,7 @@ def _run(found: Extracted, code: str, checks: Checks, limits: Limits, sandbox: S
         tests_passed=passed if checks.stdin or checks.function else verdict.tests_passed,
         n_tests=len(checks.stdin or checks.tests),
         wall_s=round(wall_s, 4),
+        waited_s=round(waited_s, 4),
         isolation=verdict.isolation,
     )
 

@@ -92,7 +92,7 @@ class Worker:
                 raise WorkerLost(str(error)) from error
             finally:
                 theirs.close()
-            ours.settimeout(limits.wall_s + _GRACE_S)
+            ours.settimeout(limits.longest_s + _GRACE_S)
             _tell(ours, program)
             spoken = _spoken(ours)  # first: a judge with much to say ends only when it is heard
             return _verdict(self._hear(_GRACE_S), spoken, self.isolation)
@@ -157,7 +157,7 @@ def _spoken(job: socket.socket) -> dict[str, Any] | None:
 
 
 def _verdict(report: dict[str, Any], spoken: dict[str, Any] | None, isolation: str) -> Verdict:
-    facts = {name: report[name] for name in ("wall_s", "processes", "memory_mib")}
+    facts = {name: report[name] for name in ("wall_s", "waited_s", "processes", "memory_mib")}
     if spoken is None:
         status, reason = _ENDED[report["ended"]]
         return Verdict(status=status, reason=reason, isolation=isolation, **facts)

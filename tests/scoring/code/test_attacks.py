@@ -95,7 +95,8 @@ def test_hostile_program(worker, listener, group, name, code):
     assert not verdict.passed
     assert verdict.status in {"failed", "timeout", "exited", "memory"} or verdict.status.startswith("error:")
     assert not any(sign in verdict.reason for sign in SERIOUS), verdict.reason
-    assert verdict.wall_s < LIMITS.wall_s + 1.5
+    assert verdict.wall_s - verdict.waited_s < LIMITS.wall_s + 1.5
+    assert verdict.wall_s < LIMITS.longest_s + 1.5
     assert len(verdict.output) <= LIMITS.output_bytes
     assert len(verdict.trace) <= 2500
     assert len(verdict.reason) <= 600

@@ -9,16 +9,12 @@ import sys
 from typing import Any
 
 from . import linux, seccomp
-from .rootfs import BOX
 
 
-def into_box(box: str, *, private: bool, size_mib: int) -> None:
-    """Enter the program's own empty folder; with ``private`` it is a file system that ends with its processes."""
-    if private:
-        flags = linux.NO_SUID | linux.NO_DEV
-        linux.mount("tmpfs", BOX, "tmpfs", flags, f"size={size_mib}m,nr_inodes=4096,mode=700")
-        # No /proc: nothing about other processes, not even the memory of its own.
-        linux.mount("tmpfs", "/proc", "tmpfs", flags | linux.READ_ONLY, "size=4k,mode=555")
+def into_box(box: str, namespace: int) -> None:
+    """Enter the program's own empty folder, and the mount ``namespace`` it lies in (negative: there is none)."""
+    if namespace >= 0:
+        linux.enter_namespace(namespace, linux.NEW_MOUNT)
     os.chdir(box)
     os.environ.update(HOME=box, TMPDIR=box, PWD=box)
 

@@ -28,6 +28,8 @@ class Setting(NamedTuple):
 
     limits: dict[str, Any]
     box: str
+    namespace: int
+    """Descriptor of the mount namespace the box lies in; -1 without isolation."""
     private: bool
     helpers: tuple[str, ...]
     """Names of this package's modules, collected once: looking through the module table would copy its pages."""
@@ -83,7 +85,7 @@ def start_program(job: dict[str, Any], setting: Setting, host: socket.socket) ->
     reader, writer = os.pipe()
     home = os.open("/proc/self/ns/pid", os.O_RDONLY)
     if setting.private:
-        linux.unshare(linux.NEW_PID | linux.NEW_MOUNT | linux.NEW_IPC)
+        linux.unshare(linux.NEW_PID | linux.NEW_IPC)
     pid = os.fork()
     if pid == 0:
         try:
@@ -103,7 +105,7 @@ def _become_program(job: dict[str, Any], setting: Setting, sock: socket.socket, 
     try:
         os.setsid()
         linux.die_with_parent()
-        isolate.into_box(setting.box, private=setting.private, size_mib=setting.limits["box_mib"])
+        isolate.into_box(setting.box, setting.namespace)
         isolate.redirect(_input(job.get("stdin")), 0)
         isolate.redirect(writer, 1, 2)
         isolate.keep_only(sock.fileno())

@@ -17,6 +17,8 @@ from pathlib import Path
 
 _UNBACKED = re.compile(rb"Rss(?:Anon|Shmem):\s+(\d+)")
 _GIVE_UP_S = 5.0
+_TICKS = os.sysconf("SC_CLK_TCK")
+_MOST_THREADS = 64
 
 
 class Family(ABC):
@@ -34,6 +36,18 @@ class Family(ABC):
         """Return how many processes there are and the memory they hold, in MiB."""
         sizes = [_memory_kib(name) for name in self.members()]
         return len(sizes), sum(sizes) >> 10
+
+    def starved_s(self, wall_s: float) -> float:
+        """Return how much of ``wall_s`` the job spent waiting for a CPU.
+
+        The waiting of the judge and of the program's first process counts, since of these one at a time has work to
+        do. That of processes the program started does not, and never more than what is left of the time beside the CPU
+        seconds of them all: a program that crowds out itself gains nothing.
+        """
+        parents = {name: _parent(name) for name in self.members()}
+        first = {name for name, parent in parents.items() if parent not in parents}
+        waited_s = sum(_waited_s(name) for name, parent in parents.items() if name in first or parent in first)
+        return max(0.0, min(waited_s, wall_s - sum(map(_cpu_s, parents))))
 
 
 class NamespaceFamily(Family):
@@ -94,11 +108,31 @@ def _namespace(name: str) -> str:
         return ""
 
 
-def _parent(name: str) -> str:
+def _stat(name: str) -> list[str]:
+    """Return the fields of a process's ``stat`` from its state on; none when it is gone."""
     try:
-        return Path(f"/proc/{name}/stat").read_text().rpartition(")")[2].split()[1]
-    except (OSError, IndexError):
-        return ""
+        return Path(f"/proc/{name}/stat").read_text().rpartition(")")[2].split()
+    except (OSError, UnicodeDecodeError):
+        return []
+
+
+def _parent(name: str) -> str:
+    fields = _stat(name)
+    return fields[1] if len(fields) > 1 else ""
+
+
+def _cpu_s(name: str) -> float:
+    """Return the CPU seconds of a process and of the children it has reaped."""
+    return sum(map(int, _stat(name)[11:15])) / _TICKS
+
+
+def _waited_s(name: str) -> float:
+    """Return how long the threads of a process were ready to run and had no CPU; 0 where the kernel does not say."""
+    delays_ns = 0
+    with contextlib.suppress(OSError, IndexError):
+        for thread in os.listdir(f"/proc/{name}/task")[:_MOST_THREADS]:  # noqa: PTH208 - names only
+            delays_ns += int(Path(f"/proc/{name}/task/{thread}/schedstat").read_text().split()[1])
+    return delays_ns / 1e9
 
 
 def _memory_kib(name: str) -> int:

@@ -16,11 +16,12 @@ import shutil
 import socket
 import sys
 import tempfile
-import time
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from . import frames, isolate, linux, rootfs, watch
+from .box import Boxes
+from .clock import Clock
 from .judge import Setting, judge
 
 CONTROL = 3
@@ -42,8 +43,20 @@ class Report(NamedTuple):
     ended: str
     """``done``, ``timeout``, ``processes``, ``memory`` or ``cancelled``."""
     wall_s: float
+    waited_s: float
+    """Seconds of ``wall_s`` spent waiting for a CPU; 0 for a job that ended in time, where nobody asked."""
     processes: int
     memory_mib: int
+
+
+class _Server(NamedTuple):
+    """What stays the same from job to job."""
+
+    control: socket.socket
+    family: watch.Family
+    boxes: Boxes
+    private: bool
+    helpers: tuple[str, ...]
 
 
 def main(settings: str) -> None:
@@ -57,9 +70,11 @@ def main(settings: str) -> None:
     except OSError as error:
         control.send(json.dumps({"failed": str(error)}).encode())
         return
+    # Once: looking through the module table touches, and after a fork copies, every page that holds a name of it.
+    server = _Server(control, family, Boxes(), given["private"], isolate.helpers())
     control.send(json.dumps({"ready": True}).encode())
     while (request := _request(control)) is not None:
-        report = _serve(*request, control, family, private=given["private"])
+        report = _serve(*request, server)
         control.send(json.dumps(report._asdict()).encode())
 
 
@@ -86,26 +101,35 @@ def _request(control: socket.socket) -> tuple[dict[str, Any], socket.socket] | N
             return json.loads(text), socket.socket(fileno=descriptors[0])
 
 
-def _serve(
-    job: dict[str, Any], host: socket.socket, control: socket.socket, family: watch.Family, *, private: bool
-) -> Report:
+def _serve(job: dict[str, Any], host: socket.socket, server: _Server) -> Report:
     for name in job["preload"]:
         with contextlib.suppress(ImportError):  # the program meets the same error, and that is its verdict
             importlib.import_module(name)
     gc.freeze()
-    box = rootfs.BOX if private else tempfile.mkdtemp(prefix="dare-box-")
-    started = time.monotonic()
-    helpers = isolate.helpers()
+    try:
+        box, namespace = _box(job["limits"], server)
+    except OSError as error:
+        frames.send(host, {"status": "setup", "reason": str(error)})
+        host.close()
+        return Report("done", 0.0, 0.0, 0, 0)
+    clock = Clock(job["limits"], server.family.starved_s)
     pid = os.fork()
     if pid == 0:
-        control.close()
-        _judge_and_exit(host, Setting(job["limits"], box, private, helpers))
+        server.control.close()
+        _judge_and_exit(host, Setting(job["limits"], box, namespace, server.private, server.helpers))
     host.close()
-    report = _watch(pid, job["limits"], started, control, family)
-    family.kill()
-    if not private:
+    report = _watch(pid, job["limits"], clock, server)
+    server.family.kill()
+    if not server.private:
         _remove(box)
     return report
+
+
+def _box(limits: dict[str, Any], server: _Server) -> tuple[str, int]:
+    """Return an empty folder and the descriptor of the mount namespace it lies in (-1: that of this process)."""
+    if server.private:
+        return rootfs.BOX, server.boxes.empty(limits["box_mib"])
+    return tempfile.mkdtemp(prefix="dare-box-"), -1
 
 
 def _judge_and_exit(host: socket.socket, setting: Setting) -> None:
@@ -117,33 +141,31 @@ def _judge_and_exit(host: socket.socket, setting: Setting) -> None:
         os._exit(0)
 
 
-def _watch(pid: int, limits: dict[str, Any], started: float, control: socket.socket, family: watch.Family) -> Report:
+def _watch(pid: int, limits: dict[str, Any], clock: Clock, server: _Server) -> Report:
     """Wait for the judge's end, or for a limit to be passed; the judge itself counts as one process."""
     finished = os.pidfd_open(pid)
     poll = select.poll()
     poll.register(finished, select.POLLIN)
-    poll.register(control, select.POLLIN)
+    poll.register(server.control, select.POLLIN)
     most, highest, ended = 0, 0, ""
     while not ended:
-        spent_s = time.monotonic() - started
-        ready = poll.poll(1e3 * max(0.0, min(_POLL_S, limits["wall_s"] - spent_s)))
-        spent_s = time.monotonic() - started
+        ready = poll.poll(1e3 * min(_POLL_S, clock.left_s()))
         if ready:
             ended = "done" if ready[0][0] == finished else "cancelled"
         else:
-            count, memory_mib = family.usage()
+            count, memory_mib = server.family.usage()
             most, highest = max(most, count - 1), max(highest, memory_mib)
-            ended = _passed_limit(limits, spent_s, most, highest)
+            ended = _passed_limit(limits, clock, most, highest)
     os.close(finished)
-    return Report(ended, spent_s, most, highest)
+    return Report(ended, clock.wall_s(), clock.waited_s, most, highest)
 
 
-def _passed_limit(limits: dict[str, Any], spent_s: float, processes: int, memory_mib: int) -> str:
+def _passed_limit(limits: dict[str, Any], clock: Clock, processes: int, memory_mib: int) -> str:
     if processes > limits["processes"]:
         return "processes"
     if memory_mib > limits["total_memory_mib"]:
         return "memory"
-    return "timeout" if spent_s >= limits["wall_s"] else ""
+    return "" if clock.left_s() else "timeout"
 
 
 def _remove(box: str) -> None:
