@@ -8,6 +8,7 @@ from __future__ import annotations
 import typer
 
 from dare_eval.commands import (
+    board,
     cards,
     chat,
     check,
@@ -45,6 +46,7 @@ app.command("index")(index.index)
 app.command("ls")(ls.ls)
 app.command("export")(export.export)
 app.command("sweep")(sweep.sweep)
+app.command("board")(board.board)
 app.command("plan")(plan.plan)
 app.command("sample")(sample.sample)
 app.command("chat")(chat.chat)

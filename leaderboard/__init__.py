@@ -1,1 +1,1 @@
-"""The Streamlit board that shows quality, cost and significance side by side."""
+"""The board: what the store knows, on pages that people read. ``streamlit run leaderboard/app.py``."""

@@ -28,7 +28,7 @@ from dare_eval.records.provenance import weight_hash
 from dare_eval.records.run_rows import RunRow, run_rows
 from dare_eval.records.runs import RECORDS, Run, load_run
 from dare_eval.records.significance import PairedTest
-from dare_eval.records.tables import Checkpoint, Evaluation, PairTest, Result
+from dare_eval.records.tables import Checkpoint, Evaluation, NoiseFloor, PairTest, Result
 
 _READ = (
     "manifest.json",
@@ -43,7 +43,7 @@ _READ = (
 )
 """Files that a run's rows are made from."""
 _TEST_FIELDS = ("delta", "low", "high", "p", "n", "wins", "losses", "method")  # in the order of PairedTest
-_TABLES = (Checkpoint, Evaluation, Result, PairTest)
+_TABLES = (Checkpoint, Evaluation, Result, PairTest, NoiseFloor)
 
 
 class Store:

@@ -1,0 +1,100 @@
+"""What all pages share while Streamlit runs: the board in its present state, and small widgets over data.
+
+Everything shown through here is text: names and responses go through :mod:`leaderboard.markup` or widgets that do not
+read Markdown.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import streamlit as st
+
+from dare_eval.errors import DareError
+from dare_eval.records.database import database_url, exists
+from dare_eval.records.store import Store
+from leaderboard.data.board import Board, Cell, load_board
+from leaderboard.data.pareto import prepare_areas
+from leaderboard.data.problems import Problem
+from leaderboard.data.source import refresh, runs_folder
+from leaderboard.markup import Markup
+
+
+@st.cache_resource(show_spinner="Reading the run folders and comparing new results")
+def _refreshed(url: str, runs: str) -> tuple[Problem, ...]:
+    """Bring the store up to date once per server, or when a reader asks for it."""
+    problems = refresh(url)
+    prepare_areas(load_board(url, _store(url).version(), problems))
+    return problems
+
+
+@st.cache_resource(show_spinner=False)
+def _store(url: str) -> Store:
+    return Store(url)
+
+
+def current_board() -> Board | None:
+    """Return the board, or None when there is neither a store nor a folder of runs; raises ``DareError``."""
+    url, runs = database_url(), runs_folder()
+    if not exists(url) and not (runs is not None and runs.is_dir()):
+        return None
+    problems = _refreshed(url, str(runs))
+    return load_board(url, _store(url).version(), problems)
+
+
+def refresh_button() -> None:
+    """Draw the button that reads the run folders again."""
+    if st.button("Read the run folders again", icon=":material/refresh:"):
+        _refreshed.clear()
+        st.rerun()
+
+
+def board() -> Board:
+    """Return the board of this run of the script, which ``app.py`` put there."""
+    found = st.session_state["board"]
+    assert isinstance(found, Board)
+    return found
+
+
+def show(content: Markup) -> None:
+    """Show markup made by :mod:`leaderboard.markup`; every text in it is escaped."""
+    st.html(content)
+
+
+def show_error(error: DareError) -> None:
+    """Show what is wrong and what helps, as text."""
+    st.error("The store cannot be read.")
+    st.code("\n".join(line for line in (error.what, str(error.seen or ""), error.remedy or "") if line), language=None)
+
+
+def choose(label: str, options: Sequence[Any], names: Sequence[str], *, key: str, parameter: str | None = None) -> Any:
+    """Return the chosen one of ``options``; the address keeps the choice under ``parameter``, so that it can be sent.
+
+    Options must be texts or numbers. The first option is chosen when the address names none.
+    """
+    shown = dict(zip(options, names, strict=True))
+    wanted = st.query_params.get(parameter) if parameter else None
+    known = next((option for option in options if str(option) == wanted), None)
+    if known is not None and st.session_state.get(f"{key} from address") != wanted:
+        st.session_state[key] = known
+        st.session_state[f"{key} from address"] = wanted
+    found = st.selectbox(label, options, format_func=lambda option: shown.get(option, str(option)), key=key)
+    if parameter and found is not None:
+        st.query_params[parameter] = str(found)
+        st.session_state[f"{key} from address"] = str(found)
+    return found
+
+
+def result_label(cell: Cell) -> str:
+    """Return a result in one line for a list of choices."""
+    score = "no score" if cell.value is None else f"{cell.value:.1f} %"
+    return f"{cell.name} · {cell.run} · {score}"
+
+
+def readable(cells: Sequence[Cell]) -> list[Cell]:
+    """Return one cell per result that may have item records: the first metric of each model, data set and run."""
+    found: dict[tuple[int, str, str], Cell] = {}
+    for cell in sorted(cells, key=lambda one: (one.measures != "verdict", one.id)):
+        found.setdefault((cell.evaluation, cell.model, cell.dataset), cell)
+    return list(found.values())

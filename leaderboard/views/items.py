@@ -1,0 +1,154 @@
+"""Items: what a model was asked, what it answered, what was extracted by which rule; two runs word by word."""
+
+from __future__ import annotations
+
+import streamlit as st
+
+from dare_eval.records.items import ItemRecord
+from dare_eval.records.safe import one_line
+from leaderboard.data.board import Cell
+from leaderboard.data.items import (
+    CHANGES,
+    PAGE_ITEMS,
+    VERDICTS,
+    Loaded,
+    changes,
+    find_items,
+    load_items,
+    verdict,
+    word_changes,
+)
+from leaderboard.markup import Markup, el, joined, table
+from leaderboard.state import board, choose, readable, result_label, show
+
+NOTHING = 0
+
+
+def page() -> None:
+    """Draw the page."""
+    st.title("Items")
+    cells = {cell.id: cell for cell in readable(board().cells)}
+    chosen = _choose_result(cells)
+    others = [one for one in cells.values() if one.base == chosen.base and one.id != chosen.id]
+    ids, labels = [NOTHING, *[one.id for one in others]], ["nothing", *[result_label(one) for one in others]]
+    other = choose("Compare with", ids, labels, key=f"compare with {chosen.base}", parameter="other")
+    loaded = _load(chosen)
+    if other in cells and other != chosen.id:
+        _difference(chosen, cells[other], loaded)
+    else:
+        _browse(loaded)
+
+
+def _choose_result(cells: dict[int, Cell]) -> Cell:
+    wanted = st.query_params.get("result", "")
+    named = cells.get(int(wanted)) if wanted.isdigit() else None
+    datasets = sorted({cell.dataset for cell in cells.values()})
+    if named is not None and st.session_state.get("items from address") != wanted:
+        st.session_state["items dataset"] = named.dataset
+        st.session_state["items from address"] = wanted
+    dataset = st.selectbox("Benchmark", datasets, key="items dataset")
+    there = [cell for cell in cells.values() if cell.dataset == dataset]
+    labels = [result_label(cell) for cell in there]
+    number = choose("Result", [cell.id for cell in there], labels, key=f"result {dataset}", parameter="result")
+    st.session_state["items from address"] = str(number)
+    return cells[number]
+
+
+def _load(cell: Cell) -> Loaded:
+    loaded = load_items(cell.folder, cell.stamp, cell.model, cell.dataset)
+    if loaded.trouble:
+        st.warning("The items cannot be read.")
+        st.code(loaded.trouble, language=None)
+    if loaded.problems:
+        with st.expander(f"{len(loaded.problems)} lines of the record file are no usable record"):
+            for problem in loaded.problems[:50]:
+                st.text(f"line {problem.line}: {problem.kind}: {problem.message}")
+                st.code(problem.text[:2000], language=None, wrap_lines=True)
+    return loaded
+
+
+def _browse(loaded: Loaded) -> None:
+    first, second, third = st.columns([2, 2, 1])
+    kind = first.selectbox("Show", VERDICTS, key="items show")
+    text = second.text_input("Text in prompt, response or answer", key="items text")
+    number = third.number_input("Page", 1, key="items page")
+    found = find_items(loaded.records, show=kind, text=text, page=int(number))
+    st.caption(f"{found.total} of {len(loaded.records)} items; page {found.page} of {found.pages}, {PAGE_ITEMS} each")
+    if not found.records:
+        return
+    names = [_name(record) for record in found.records]
+    place = st.selectbox("Open item", range(len(names)), format_func=lambda i: names[i], key="open item")
+    record = found.records[min(place, len(names) - 1)]
+    _facts(record)
+    _text("Prompt", record.prompt)
+    _text("Response", record.response)
+    if record.detail or record.extra:
+        with st.expander("Everything else that is recorded"):
+            st.json({"detail": record.detail, "other fields": record.extra, "item_id": record.item_id})
+    st.subheader("Items on this page")
+    columns = ["Item", "Verdict", "Answer found", "Reference", "Rule"]
+    show(table(columns, [_line(record) for record in found.records], label="Items"))
+
+
+def _difference(a: Cell, b: Cell, left: Loaded) -> None:
+    right = _load(b)
+    kind = st.selectbox("Show", CHANGES, key="changes show")
+    found = changes(left.records, right.records, kind)
+    st.text(f"{len(found)} items; first: {a.name} of {a.run}; second: {b.name} of {b.run}")
+    if not found:
+        return
+    labels = [f"{_name(x)} → {verdict(y)}" for x, y in found]
+    place = st.selectbox("Open item", range(len(found)), format_func=lambda i: labels[i], key="open change")
+    x, y = found[min(place, len(found) - 1)]
+    _text("Prompt", x.prompt)
+    parts = word_changes(x.response, y.response)
+    for side, (cell, record, tag) in zip(st.columns(2), ((a, x, "del"), (b, y, "ins")), strict=True):
+        with side:
+            st.text(f"{cell.name}, {cell.run}")
+            _facts(record)
+            show(_marked(parts, tag))
+
+
+def _marked(parts: list[tuple[str, str, str]], tag: str) -> Markup:
+    shown = []
+    for how, left, right in parts:
+        piece = left if tag == "del" else right
+        shown.append(el(tag, piece) if how == "changed" and piece else joined([piece]))
+    return el("div", *shown, class_="dare-text")
+
+
+def _facts(record: ItemRecord) -> None:
+    facts = [
+        ("verdict", verdict(record)),
+        ("answer found", "none" if record.extracted is None else record.extracted),
+        ("reference", record.reference),
+        ("rule", record.rule or "none"),
+        ("credit", "-" if record.value is None else f"{record.value:.3g}"),
+        ("forwards", "-" if record.nfe is None else record.nfe),
+        ("tokens", "-" if record.generated_tokens is None else record.generated_tokens),
+        ("ended by", record.stop or "-"),
+    ]
+    if record.error is not None:
+        facts.append(("error", record.error))
+    if record.upstream_correct is not None:
+        facts.append(("stock evaluator", f"{record.upstream_correct}, found {record.upstream_extracted}"))
+    show(
+        table(
+            ["", ""], [(name, one_line(value, 2000)) for name, value in facts], label="Facts about the item", fold=False
+        )
+    )
+
+
+def _text(title: str, body: str) -> None:
+    st.caption(title)
+    st.code(body or "(empty)", language=None, wrap_lines=True)
+
+
+def _line(record: ItemRecord) -> tuple[object, ...]:
+    answer = "none" if record.extracted is None else one_line(record.extracted)
+    return record.index, verdict(record), answer, one_line(record.reference), record.rule or "none"
+
+
+def _name(record: ItemRecord) -> str:
+    repeat = f", repeat {record.repeat}" if record.repeat else ""
+    return f"{record.index}{repeat}: {verdict(record)}, {one_line(record.extracted, 40)}"

@@ -1,0 +1,87 @@
+"""Reproducibility: does a run give the numbers of another one, what changed, and what saved reports say."""
+
+from __future__ import annotations
+
+import streamlit as st
+
+from dare_eval.records.tables import Evaluation
+from leaderboard.data.reproduction import Judged, Saved, judge, saved_reports
+from leaderboard.data.source import runs_folder
+from leaderboard.markup import table
+from leaderboard.state import board, choose, show
+
+MARKS = {"match": "✓ match", "within interval": "≈ within interval"}
+
+
+def page() -> None:
+    """Draw the page."""
+    st.title("Reproducibility")
+    runs = board().runs
+    names = {run.id: _label(run) for run in runs.values()}
+    st.write("Judge one run against the numbers of another: the same score, inside the interval, or off.")
+    first, second = st.columns(2)
+    with first:
+        found = runs[choose("Run", list(names), list(names.values()), key="judged run", parameter="run")]
+    others = [run for run in runs.values() if run.id != found.id]
+    if others:
+        with second:
+            ids = [run.id for run in sorted(others, key=lambda run: -_alike(run, found))]
+            number = choose("Recorded numbers", ids, [names[one] for one in ids], key=f"recorded for {found.id}")
+        _judged(judge(found.folder, found.stamp, runs[number].folder, runs[number].stamp))
+        st.caption("The same as a file, for CI and with an exit code:")
+        st.code(
+            f"dare-eval report '{found.folder}' --against '{runs[number].folder}' --out report",
+            language="bash",
+            wrap_lines=True,
+        )
+    else:
+        st.info("There is one run only: nothing to judge it against.")
+    _saved(saved_reports(runs_folder()))
+
+
+def _judged(found: Judged) -> None:
+    if found.trouble:
+        st.warning("These runs cannot be judged.")
+        st.code(found.trouble, language=None)
+        return
+    st.subheader(f"Verdict: {found.verdict}")
+    rows = []
+    for one in found.judgements:
+        now = "-" if one.found is None or one.found.row.value is None else f"{one.found.row.value:.2f}"
+        then = "-" if one.recorded is None else f"{one.recorded.value:.2f}"
+        changed = "; ".join(str(change) for change in one.changed)
+        verdict = MARKS.get(one.verdict, f"✗ {one.verdict}" if not one.good else one.verdict)
+        rows.append((f"{one.model} on {one.dataset}", one.metric, now, then, verdict, one.reason, changed))
+    columns = ["Result", "Metric", "Now, %", "Recorded, %", "Verdict", "Why", "Settings changed"]
+    show(table(columns, rows, numbers=(2, 3), label="Judged numbers"))
+    if found.environment:
+        st.subheader("Environment entries that changed")
+        lines = [(change.name, change.recorded, change.now) for change in found.environment]
+        show(table(["Entry", "Recorded", "Now"], lines, label="Changed environment"))
+
+
+def _saved(found: list[Saved]) -> None:
+    st.subheader("Saved reports")
+    if not found:
+        st.caption("None below the folder of runs; this writes one there:")
+        st.code("dare-eval report RUN --against RECORDED --out runs/report", language="bash")
+        return
+    for saved in found:
+        bad = sum(case.verdict in ("off", "missing") for case in saved.cases)
+        said = "cannot be read" if saved.trouble else f"{bad} of {len(saved.cases)} off" if bad else "reproduced"
+        with st.expander(f"{said}: {len(saved.cases)} numbers"):
+            st.code(str(saved.path), language=None)
+            if saved.trouble:
+                st.text(saved.trouble)
+            rows = [(case.run, case.result, case.metric, case.verdict, case.reason) for case in saved.cases]
+            show(table(["Run", "Result", "Metric", "Verdict", "Why"], rows, label="Saved report"))
+
+
+def _label(run: Evaluation) -> str:
+    return f"{run.run_id} ({run.status})"
+
+
+def _alike(run: Evaluation, other: Evaluation) -> int:
+    """Return how many results of two runs have the same weights and data set."""
+    pairs = [{(c.weight_hash, c.dataset) for c in board().cells if c.evaluation == one.id} for one in (run, other)]
+    return len(pairs[0] & pairs[1])
