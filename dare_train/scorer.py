@@ -2,9 +2,9 @@
 
 The head and the softmax run only at the positions asked for. Families that predict token i + 1 in row i (Dream)
 are read one row earlier; position 0 keeps its own row. Block-causal networks score all blocks of a sequence at once
-from [noisy | clean] (BD3-LM, arXiv 2503.09573): a noisy block sees itself and the clean blocks before it. Rows of
-unequal length are laid end to end, so that no work goes into padding, where the attention kernel can do that.
-Leaves out where the noise comes from.
+from [noisy | clean] (BD3-LM, arXiv 2503.09573): a noisy block sees itself and the clean blocks before it, and
+the last layer works on the noisy half only where its kernel can. Rows of unequal length are laid end to end, so that no
+work goes into padding, where the attention kernel can do that. Leaves out where the noise comes from.
 
 Shape suffixes: B rows, T positions, S columns of a forward, D width, X chosen positions.
 """
@@ -20,6 +20,7 @@ import torch
 from torch import Tensor
 
 from dare_eval.networks import AttentionMask
+from dare_eval.networks.attention.plan import FLEX_FROM
 from dare_train.token_loss import target_logps
 
 
@@ -74,7 +75,11 @@ class Scorer:
             noisy_BS=torch.arange(place_1S.shape[1], device=device)[None] < len(noisy_place),
         )
         ids_BS = torch.cat([noisy_BT[:, noisy_place], target_BT[:, clean_place]], dim=1)
-        hidden_BSD = network.body(ids_BS, positions_BT=place_1S.expand(ids_BS.shape), mask=mask)
+        noisy = torch.arange(len(noisy_place), device=device).expand(len(ids_BS), -1)
+        # The kernels of long sequences have no pass in which queries are some of the columns.
+        dense = place_1S.shape[1] < FLEX_FROM and getattr(network, "attn_backend", "") in ("auto", "sdpa")
+        last_layer = {"wanted_BM": noisy} if dense else {}
+        hidden_BSD = network.body(ids_BS, positions_BT=place_1S.expand(ids_BS.shape), mask=mask, **last_layer)
         hidden_BTD = hidden_BSD[:, : len(noisy_place)]
         return self._at(network, hidden_BTD, target_BT[:, noisy_place], chosen_BT[:, noisy_place])
 

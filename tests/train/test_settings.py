@@ -13,7 +13,7 @@ from dare_eval.errors import UsageError
 from dare_train.config import LoraSettings, PreferenceConfig, SftConfig
 from dare_train.settings import load_config, to_yaml, validate
 
-RECIPES = sorted(Path(__file__).parents[2].joinpath("configs/train").rglob("*.yaml"))
+RECIPES = sorted(Path(__file__).parents[2].joinpath("configs/train").glob("*.yaml"))
 
 
 def sections(kind: type[BaseModel]) -> list[type[BaseModel]]:
