@@ -66,8 +66,12 @@ def _evaluate(
 ) -> None:
     """Run the evaluation; what OpenCompass ends with is an error only when there is nothing to judge."""
     from dare_eval.commands.run import run
-    from dare_eval.errors import IncompleteError
+    from dare_eval.errors import IncompleteError, UsageError
 
+    if card.config is not None and path is not None:
+        raise UsageError(
+            f"card '{card.name}' is about the shipped checkpoint", seen=f"--path {path}", remedy="leave --path out"
+        )
     options = {"work_dir": folder, "fresh": fresh, "limit": limit, "workers": workers}
     options |= {"scorer": None, "template": None, "check_only": False, "engine": None, "suite": None}
     try:

@@ -135,6 +135,9 @@ def _verdict(
         return OFF, f"incomplete: no score ({row.n} of {_count(row.expected)} items scored)"
     if not row.complete:
         return OFF, f"incomplete: {row.n} of {_count(row.expected)} items scored, {row.errors} failed"
+    failed = [label for label in row.labels if label.startswith("failed (")]
+    if failed:
+        return OFF, f"incomplete: {failed[0]}"
     if recorded is None:
         return NEW, "no number to compare with"
     if changed:

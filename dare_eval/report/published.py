@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from dare_eval.errors import DataError
 from dare_eval.presets.cards import Card, CardTable, benchmarks, items_of
@@ -129,14 +130,17 @@ def baseline_of_card(card: Card, run: Run) -> Baseline:
             seen=f"{run.folder}: " + ", ".join(sorted({f"{one.row.dataset} {one.row.metric}" for one in rows})),
             remedy=f"dare-eval reproduce {card.name}",
         )
-    row = chosen.row
+    row, weights = chosen.row, str(chosen.settings.get("weight_hash"))
+    settings: dict[str, Any] = {"decode_spec": card.spec} if card.spec else {}
+    if card.weights is not None:  # the card holds the start of the hash
+        settings["weight_hash"] = weights if weights.startswith(card.weights) else card.weights
     number = Recorded(
         model=row.model,
         dataset=row.dataset,
         metric=row.metric,
         value=card.score,
         decimals=card.decimals,
-        settings={"decode_spec": card.spec} if card.spec else {},
+        settings=settings,
         partial=True,
         source=card.source,
     )

@@ -110,3 +110,25 @@ def test_a_run_that_cannot_be_what_the_card_measures_is_refused(make_run):
     run = load_run(make_run("a", [True, False]))
     with pytest.raises(DataError, match="nothing in this run"):
         baseline_of_card(find_card("llada-8b-instruct/sudoku"), run)
+
+
+def test_cards_of_shipped_models_are_of_the_weights_that_ship():
+    from dare_eval.networks import resolve_model_path
+    from dare_eval.networks.paths import packaged_models
+    from dare_eval.records.provenance import weight_hash
+
+    mine = [card for card in known_cards().values() if card.weights is not None]
+    assert {card.model for card in mine} == set(packaged_models())
+    for card in mine:
+        assert weight_hash(resolve_model_path(card.model)).startswith(card.weights), f"record {card.name} again"
+
+
+def test_other_weights_than_the_cards_are_off_by_name(make_run):
+    import dataclasses
+
+    card = dataclasses.replace(find_card("tiny-sudoku/sudoku4"), score=50.0, spec={}, metric="exact")
+    entry = {"metric": "exact"}
+    run = load_run(make_run("a", [True, False], weight_hash=f"{card.weights}-and-more", entry=entry))
+    assert verdict_of([report_run(run, baseline_of_card(card, run))]) == "match"
+    other = load_run(make_run("b", [True, False], weight_hash="else", entry=entry))
+    assert "weights" in report_run(other, baseline_of_card(card, other)).judgements[0].reason

@@ -42,6 +42,8 @@ class Card:
     """Metric of our rows; None: the headline one."""
     config: str | None = None
     """Packaged config that measures it, where no preset model does."""
+    weights: str | None = None
+    """Start of the weight hash, where the source names the weights."""
 
     @property
     def runnable(self) -> bool:
@@ -173,6 +175,7 @@ def _of_files() -> Iterator[Card]:
                 n=(row["n"],) if "n" in row else items_of(bench),
                 metric=row.get("metric", about.get("metric")),
                 config=row.get("config"),
+                weights=row.get("weights"),
             )
 
 
