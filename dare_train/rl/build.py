@@ -7,6 +7,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from dare_eval.decoding.canvas import is_block_causal
 from dare_eval.errors import UsageError
 from dare_eval.spec import DecodeSpec
 from dare_train.rl.algorithm import Algorithm, find_algorithm
@@ -65,8 +66,9 @@ def resolve(config: RlConfig, network: Any) -> Resolved:
         raise UsageError(
             "greedy completions of one prompt are all the same", seen="rollout.temperature = 0", allowed="above 0"
         )
-    plain = config.rollout.model_copy(update={"steps": config.watch.heldout_steps or config.rollout.steps})
-    heldout = rollout_spec(plain, network, {"temperature": 0.0, "top_p": None, "top_k": None})
+    greedy = config.rollout.model_copy(update={"steps": config.watch.heldout_steps or config.rollout.steps})
+    heldout = rollout_spec(greedy, network, {"temperature": 0.0, "top_p": None, "top_k": None})
+    is_block_causal(network, spec)
     return Resolved(algorithm=algorithm, spec=spec, heldout_spec=heldout, tree=tree, group_size=group_size)
 
 
@@ -92,6 +94,8 @@ def build_rl(prepared: Prepared) -> Reinforce:
         graded=config.reward.graded,
         shaping=config.reward.shaping,
     )
+    rewards = RewardPool(judge, workers=config.reward.workers, limit_s=config.reward.limit_s)
+    plain = rewards if judge == JudgePlan() else RewardPool(JudgePlan(), workers=min(1, config.reward.workers))
     parts = Parts(
         updater=updater,
         supply=prepared.rows.supply(config.seed),
@@ -101,7 +105,8 @@ def build_rl(prepared: Prepared) -> Reinforce:
         network=network,
         spec=found.spec,
         heldout_spec=found.heldout_spec,
-        rewards=RewardPool(judge, workers=config.reward.workers, limit_s=config.reward.limit_s),
+        rewards=rewards,
+        verifier=plain,
         watcher=_watcher(config, prepared, scorer, found.spec),
         collapse=CollapseWatch(drop=config.watch.drop, entropy_floor=config.watch.entropy_floor),
         tree=found.tree,

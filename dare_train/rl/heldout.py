@@ -24,5 +24,5 @@ def heldout_scores(parts: Parts, backend: RolloutBackend) -> dict[str, list[floa
         seed=parts.seed,
     )
     rollouts = sampler.groups(share, states=False)
-    outcomes = parts.rewards.submit([answer_of(rollout, parts.heldout_spec) for rollout in rollouts]).result()
+    outcomes = parts.verifier.submit([answer_of(rollout, parts.heldout_spec) for rollout in rollouts]).result()
     return {"exact": [outcome.exact for outcome in outcomes if outcome.exact is not None]}

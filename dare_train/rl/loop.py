@@ -100,8 +100,9 @@ class Reinforce:
         with self._rolling() as backend:
             found = heldout_scores(self.parts, backend)
         total = self.parts.world.sums({"right": sum(found["exact"]), "n": float(len(found["exact"]))})
-        if total["n"]:
-            self.parts.collapse.heldout(self.step, total["right"] / total["n"], int(total["n"]))
+        if not total["n"]:
+            return {}
+        self.parts.collapse.heldout(self.step, total["right"] / total["n"], int(total["n"]))
         return found
 
     def describe(self) -> dict[str, Any]:

@@ -34,6 +34,8 @@ class Parts:
     spec: DecodeSpec
     heldout_spec: DecodeSpec
     rewards: RewardPool
+    verifier: RewardPool
+    """Judges held-out answers, whatever the run is rewarded with."""
     watcher: Watcher
     collapse: CollapseWatch
     tree: TreeShape

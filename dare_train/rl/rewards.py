@@ -107,23 +107,25 @@ class JudgePlan:
         """Return the judge; raises what its factory raises."""
         return factory_of(self.kind)(**self.options)
 
-    def outcome(self, judge: Judge, sample: Answer) -> Outcome:
-        """Judge one sample; whatever goes wrong becomes an unscored sample."""
+    def outcome(self, judge: Judge, answer: Answer) -> Outcome:
+        """Judge one answer; whatever goes wrong leaves it unscored, with the verifier's verdict where there is one."""
+        verdict: Score | None = None
         try:
-            verdict = score(sample.scorer, sample.response, sample.reference, **sample.context)
+            verdict = score(answer.scorer, answer.response, answer.reference, **answer.context)
             if verdict.rule == UNPARSABLE_GOLD:
                 return Outcome(reward=None, error=f"unusable reference: {verdict.detail.get('why', '')}")
-            said = verdict if self.kind == "verifier" else judge(sample)
-            return self.priced(sample, said, verdict)
-        except Exception as error:  # a judge may raise anything; the sample is counted as unscored, with the reason
-            return Outcome(reward=None, error=f"{type(error).__name__}: {_first_line(error)}")
+            said = verdict if self.kind == "verifier" and not self.options else judge(answer)
+            return self.priced(answer, said, verdict)
+        except Exception as error:  # a judge may raise anything; the answer is counted as unscored, with the reason
+            known = {} if verdict is None else {"exact": float(verdict.correct), "credit": verdict.value}
+            return Outcome(reward=None, error=f"{type(error).__name__}: {_first_line(error)}", **known)
 
-    def priced(self, sample: Answer, said: Score | float, verdict: Score) -> Outcome:
+    def priced(self, answer: Answer, said: Score | float, verdict: Score) -> Outcome:
         """Return the outcome of a verdict, shaping included."""
         value = (said.value if self.graded else float(said.correct)) if isinstance(said, Score) else float(said)
         if not math.isfinite(value):
             return Outcome(reward=None, error=f"the judge answered {value}")
-        extra = sum(weight * SHAPING[name](sample) for name, weight in self.shaping.items())
+        extra = sum(weight * SHAPING[name](answer) for name, weight in self.shaping.items())
         return Outcome(reward=value + extra, exact=float(verdict.correct), credit=verdict.value)
 
 
