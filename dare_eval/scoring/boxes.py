@@ -1,6 +1,8 @@
 r"""Boxes: ``\boxed{...}`` and ``\fbox{...}`` found by a balanced-brace scan, never by a regular expression.
 
-A box that the text ends in before its brace closes is reported as open; whether it counts is the caller's policy.
+A box that the text ends in before its brace closes is reported as open; whether it counts is the caller's policy. A box
+whose brace is missing though something else ends it (a closing tag, the end of its formula, ``>`` after a number) was
+not cut, so it is closed there.
 ``\boxed 7`` without braces is TeX for a box around the next token and is read so when that token is a digit.
 """
 
@@ -15,6 +17,10 @@ _BARE = re.compile(r"[+-]?\d+(?:\.\d+)?")
 _SEPARATOR = re.compile(
     r"(?:[\s,;$.&]|\\[()\[\],;]|\\(?:q?quad|text|mathrm)\b|\{\s*(?:and|or)?\s*\}|\b(?:and|or)\b|\*\*)*"
 )
+_LOST_BRACE = re.compile(
+    r"(\s*\$?(?:[^<>$\\\n]|\\[^)\]\n]|<(?![/A-Za-z])){1,200}?)(?:\s*</[A-Za-z]|(\\[)\]])|(\$)|(?<=\d)[ \t]*(>))"
+)
+_LONE_NUMBER = re.compile(r"\s*(?:\\?\$)?-?[\d,]*\.?\d+\s*")
 MAX_OPEN = 1000
 """Characters kept of a box that never closes."""
 
@@ -26,6 +32,8 @@ class Box(NamedTuple):
     start: int
     end: int
     closed: bool
+    lost_brace: bool = False
+    """Closed by something other than its brace."""
 
 
 def brace_pairs(text: str) -> dict[int, int]:
@@ -61,10 +69,26 @@ def _read(text: str, command: re.Match[str], pairs: dict[int, int]) -> Box | Non
     at = command.end()
     if at < len(text) and text[at] == "{":
         if at not in pairs:
-            return Box(text[at + 1 : at + 1 + MAX_OPEN], command.start(), len(text), False)
+            ended = _without_brace(text, command, at)
+            return ended or Box(text[at + 1 : at + 1 + MAX_OPEN], command.start(), len(text), False)
         return Box(text[at + 1 : pairs[at]], command.start(), pairs[at] + 1, True)
     bare = _BARE.match(text, at)
     return None if bare is None else Box(bare[0], command.start(), bare.end(), True)
+
+
+def _without_brace(text: str, command: re.Match[str], at: int) -> Box | None:
+    """Return a box that something other than its brace ends; None when the text ends in it, or its content is cut."""
+    found = _LOST_BRACE.match(text, at + 1)
+    if found is None:
+        return None
+    content, _, dollar, angle = found.groups()
+    before = text[text.rfind("\n", 0, command.start()) + 1 : command.start()]
+    in_formula = (before.count("$") - before.count(r"\$")) % 2 == 1
+    if (dollar and not in_formula) or (angle and not _LONE_NUMBER.fullmatch(content)):
+        return None
+    if content.count("{") != content.count("}") or content.count(r"\begin") != content.count(r"\end"):
+        return None
+    return Box(content, command.start(), found.end(1), True, lost_brace=True)
 
 
 def unwrap(content: str) -> str:

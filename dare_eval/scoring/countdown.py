@@ -110,13 +110,14 @@ def _parse(side: str, policy: Policy) -> expression.Parsed:
 
 def _candidate(full: str, tag: text.Tagged | None, policy: Policy) -> Candidate | None:
     inside = full if tag is None else tag.text
-    boxed = [box for box in boxes.boxes(inside) if box.closed or policy.truncated == "accept"]
+    found = boxes.boxes(full if tag is None else tag.ended)
+    boxed = [box for box in found if box.closed or policy.truncated == "accept"]
     if boxed:
         return Candidate(_plain(boxed[-1].text), "box" if tag is None else "answer_tag_box")
     if tag is not None:
         plain = _plain(inside)
-        found = _only_expression(plain, "answer_tag") or _last_run(plain, "answer_tag_expression")
-        return found or (Candidate(plain, "answer_tag") if plain else None)
+        only = _only_expression(plain, "answer_tag") or _last_run(plain, "answer_tag_expression")
+        return only or (Candidate(plain, "answer_tag") if plain else None)
     if text.has_open_tag(full):
         return None
     whole = _only_expression(_plain(full), "whole_text") or _last_line(full)

@@ -1,9 +1,10 @@
 r"""Grade-school arithmetic: one number, found by written rules in order, compared exactly.
 
 Order: the last ``####`` marker that a number follows, the last ``\boxed`` with a digit in it (adjacent boxes form a
-list, empty ones and placeholders are skipped), the last ``<answer>`` tag with a digit, the last "answer is" phrase,
-the last number. Before that special tokens are removed and the text is cut where the model runs on into a new
-question. There is no tail window, no unit conversion and no number word.
+list, empty ones and placeholders are skipped; ``box_unclosed`` when its brace is missing but something else ends it),
+the last ``<answer>`` tag with a digit, the last "answer is" phrase, the last number. Before that special tokens are
+removed and the text is cut where the model runs on into a new question. There is no tail window, no unit conversion
+and no number word.
 """
 
 from __future__ import annotations
@@ -119,17 +120,17 @@ def _marker(body: str) -> Answer | None:
 
 def _boxed(used: list[boxes.Box], body: str, policy: Policy) -> Answer:
     if policy.boxes == "first":
-        return _in_box(used[0].text)
+        return _in_box(used[0])
     group = boxes.final_group(used, body) if policy.boxes == "last_group" else used[-1:]
-    answers = [_in_box(box.text) for box in group]
+    answers = [_in_box(box) for box in group]
     if len({answer.value if answer.value is not None else answer.text for answer in answers}) == 1:
         return answers[-1]
     return Answer(", ".join(answer.text for answer in answers), None, False, "box_list")
 
 
-def _in_box(content: str) -> Answer:
+def _in_box(box: boxes.Box) -> Answer:
     """Read a box: one number with or without units, or arithmetic; anything else is compared as text and fails."""
-    content = _STRAY_TAG.split(boxes.unwrap(content))[0]
+    content = _STRAY_TAG.split(boxes.unwrap(box.text))[0]
     bare = _WRAPPED.sub(" ", content)
     if not re.search(r"\d", bare):
         bare = _WRAPPED.sub(r"\1", content)
@@ -138,7 +139,7 @@ def _in_box(content: str) -> Answer:
     if len(listed) == 1 and not re.search(
         r"[*/^!]|\\(?!left|right|[,;! ]|[dtc]?frac)", side.replace(listed[0].text, "")
     ):
-        return _answer(listed[0], "box")
+        return _answer(listed[0], "box_unclosed" if box.lost_brace else "box")
     try:
         value = ring.constant(ring.parse(tidy.spell(_WORDS.sub(" ", side))))
     except ring.Unsupported:

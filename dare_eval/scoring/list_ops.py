@@ -63,7 +63,7 @@ def read_list(raw: str, known: frozenset[str]) -> list[str]:
 def _raw(body: str, known: frozenset[str], accept_open: bool) -> tuple[str, str] | None:
     tag = text.answer_tag(body, accept_open=accept_open)
     if tag is not None:
-        inside = boxes.boxes(tag.text)
+        inside = boxes.boxes(tag.ended)
         return (inside[-1].text if inside else tag.text), "answer_tag"
     boxed = [box for box in boxes.boxes(body) if box.closed or accept_open]
     if boxed:

@@ -1,7 +1,7 @@
 """The switches where two readings of an answer are defensible. The defaults are the ones the reports name.
 
-Each switch is documented with its alternatives in ``docs/scoring.md``; a non-default policy belongs into the metric's
-name, because it changes scores.
+Each switch is documented with its alternatives in ``docs/scoring.md``; a non-default policy goes into the metric's
+name (``metric_under``), because it changes scores.
 """
 
 from __future__ import annotations
@@ -23,6 +23,15 @@ _CHOICES = {
     "unary_minus": (False, True),
     "juxtaposition": (False, True),
 }
+READ_BY = {
+    "gsm8k": ("percent", "decimals", "truncated", "boxes"),
+    "math": ("percent", "decimals", "truncated", "boxes", "units"),
+    "choice": ("truncated",),
+    "countdown": ("truncated", "untagged", "false_equation", "unary_minus", "juxtaposition"),
+    "sudoku": ("truncated", "untagged"),
+    "list_ops": ("truncated",),
+}
+"""The switches that each kind of scorer reads; the other kinds read none."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -78,3 +87,18 @@ def _from_items(items: tuple[tuple[str, Any], ...]) -> Policy:
         if name not in known:
             raise unknown("policy", name, known)
     return replace(DEFAULT, **dict(items))
+
+
+def concerning(kind: str | None, given: Policy | dict[str, Any] | None) -> dict[str, Any]:
+    """Return the switches of a policy that ``kind`` reads and that differ from the defaults.
+
+    Raises ``UsageError`` for an unknown switch or value.
+    """
+    changed = as_policy(given).changed()
+    return {name: value for name, value in changed.items() if name in READ_BY.get(kind or "", ())}
+
+
+def metric_under(metric: str, changed: dict[str, Any]) -> str:
+    """Return the name of a metric under changed switches, such as ``accuracy (percent=ratio)``."""
+    said = ", ".join(f"{name}={value}" for name, value in sorted(changed.items()))
+    return f"{metric} ({said})" if said else metric

@@ -91,7 +91,7 @@ def find_grid(cleaned: str, policy: Policy) -> Found:
     """Return the grid of a reply by the module's rules."""
     accept_open = policy.truncated == "accept"
     tag = text.answer_tag(cleaned, accept_open=accept_open)
-    boxed = [box for box in boxes.boxes(tag.text if tag else cleaned) if box.closed or accept_open]
+    boxed = [box for box in boxes.boxes(tag.ended if tag else cleaned) if box.closed or accept_open]
     if tag is not None:
         return Found(read_grid(boxed[-1].text if boxed else tag.text), "answer_tag" if tag.closed else "open_tag")
     if text.has_open_tag(cleaned):

@@ -44,6 +44,11 @@ class Tagged(NamedTuple):
     text: str
     closed: bool
 
+    @property
+    def ended(self) -> str:
+        """The content with what ends it, for readers to whom an open end is a cut."""
+        return f"{self.text}</answer>" if self.closed else self.text
+
 
 def clean(response: str) -> Cleaned:
     """Remove special tokens and unify line ends; a left-over mask becomes a space, because what it hides is unknown."""

@@ -13,7 +13,8 @@ import pytest
 
 from dare_eval.scoring import UNPARSABLE_GOLD, score
 from dare_eval.scoring.math import guard, pool, ring
-from dare_eval.scoring.math.pool import Pool
+from dare_eval.scoring.math.pool import Pool, Verdict
+from dare_eval.scoring.math.readable import is_readable
 from dare_eval.scoring.math.structure import Comparison
 from dare_eval.scoring.policy import DEFAULT
 
@@ -171,10 +172,38 @@ def test_golds_are_cleaned_by_one_rule(gold):
     assert score("math", r"\boxed{336}", gold).correct
 
 
-def test_a_gold_that_nothing_can_parse_is_counted_apart():
-    found = score("math", r"\boxed{3}", r"\frac{\frac{")
-    assert found.rule == UNPARSABLE_GOLD and not found.correct
-    assert score("math", r"\boxed{\frac{\frac{}", r"\frac{\frac{").rule != UNPARSABLE_GOLD
+UNREADABLE = [r"\frac{\frac{", r"\frac{1}{", r"(3, \frac{\frac{)", r"x=\frac{", r"\{\sqrt[, 2\}"]
+READABLE = [
+    r"\text{Evelyn}", "12", r"\frac{1}{2}", r"\sin x + \cos 3x", r"(3, \frac{\pi}{2})", r"\left(-\infty, 3\right]",
+    "x=5", "y = 2x+3", r"\sin x = 3y", "15:30", r"4210_{5}", r"\begin{pmatrix} 1 \\ \sin 2 \end{pmatrix}",
+    r"1 < x \le \sqrt{2}", "2^{2014}", r"6 \text{ and } 7", r"3 \pm 2\sqrt{2}", r"\binom{10}{5}", r"\log_2 3", "AB",
+    r"10,\!000",
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("gold", UNREADABLE)
+@pytest.mark.parametrize("answer", ["3", "GOLD", "", r"\frac{", "no idea"])
+def test_a_gold_that_nothing_can_parse_is_counted_apart_whatever_the_answer(gold, answer):
+    found = score("math", rf"so \boxed{{{answer.replace('GOLD', gold)}}}", gold)
+    assert (found.rule, found.correct, found.value) == (UNPARSABLE_GOLD, False, 0.0)
+
+
+@pytest.mark.parametrize("gold", READABLE)
+@pytest.mark.parametrize("answer", [r"\boxed{\frac{}", r"\boxed{x^}", "", r"\boxed{7}"])
+def test_a_gold_that_can_be_parsed_is_never_blamed_for_an_answer(gold, answer):
+    assert score("math", answer, gold).rule != UNPARSABLE_GOLD
+
+
+def test_a_gold_that_the_worker_had_no_time_for_is_asked_again():
+    answers = [Verdict(False, "timeout"), Verdict(False, "gold not parsed")]
+    asked = []
+
+    def ask(gold):
+        asked.append(gold)
+        return answers[len(asked) - 1]
+
+    assert [is_readable(r"\sin q", ask) for _ in range(3)] == [True, False, False]
+    assert len(asked) == 2
 
 
 def test_normal_form_agrees_with_floating_point():

@@ -12,9 +12,10 @@ import re
 from typing import Any, NamedTuple
 
 from dare_eval.scoring import boxes, numbers, text
-from dare_eval.scoring.base import NO_ANSWER, UNPARSABLE_GOLD, Score, gold_failure
+from dare_eval.scoring.base import NO_ANSWER, Score, gold_failure
 from dare_eval.scoring.golds import clean_math_gold
 from dare_eval.scoring.math.pool import ITEM_LIMIT_S
+from dare_eval.scoring.math.readable import is_readable
 from dare_eval.scoring.math.structure import Comparison
 from dare_eval.scoring.policy import Policy, as_policy
 
@@ -58,6 +59,8 @@ def score_math(
     gold = clean_math_gold(reference)
     if gold is None:
         return gold_failure(reference, "empty")
+    if not is_readable(gold):
+        return gold_failure(reference, "not mathematics that the parser knows")
     cleaned = text.clean(response)
     found = extract(text.cut_next_question(cleaned.text), rules)
     facts: dict[str, Any] = {"masks_left": cleaned.masks_left, "truncated": _open_box(cleaned.text)}
@@ -66,8 +69,6 @@ def score_math(
     comparison = Comparison(rules, limit_s)
     correct = comparison.equal(gold, found.text[:MAX_EXTRACTED])
     facts["path"] = comparison.path[-8:]
-    if not correct and "sympy: gold not parsed" in comparison.path:
-        return Score(False, 0.0, found.text[:MAX_EXTRACTED], UNPARSABLE_GOLD, {**facts, "gold": gold})
     return Score(correct, float(correct), found.text[:MAX_EXTRACTED], found.rule, facts)
 
 
@@ -103,7 +104,8 @@ def _boxed(used: list[boxes.Box], body: str, policy: Policy) -> Answer:
     group = {"first": used[:1], "last": used[-1:]}.get(policy.boxes) or boxes.final_group(used, body)
     contents = [_STRAY_TAG.split(boxes.unwrap(box.text))[0].strip() for box in group]
     distinct = list(dict.fromkeys(contents))
-    return Answer(", ".join(distinct), "box" if len(distinct) == 1 else "box_list")
+    one = "box_unclosed" if group[-1].lost_brace else "box"
+    return Answer(", ".join(distinct), one if len(distinct) == 1 else "box_list")
 
 
 def _marker(body: str) -> Answer | None:

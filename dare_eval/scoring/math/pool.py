@@ -122,9 +122,16 @@ class Pool:
         self, gold: str, pred: str, *, kind: str = "scalar", rounded: bool = False, limit_s: float = ITEM_LIMIT_S
     ) -> Verdict:
         """Compare two spelt answers within ``limit_s`` wall seconds."""
+        return self._asked({"gold": gold, "pred": pred, "kind": kind, "rounded": rounded}, limit_s)
+
+    def parses(self, gold: str, *, limit_s: float = ITEM_LIMIT_S) -> Verdict:
+        """Tell within ``limit_s`` wall seconds whether math-verify can read a spelt gold."""
+        return self._asked({"gold": gold, "pred": "", "kind": "gold", "rounded": False}, limit_s)
+
+    def _asked(self, request: dict[str, Any], limit_s: float) -> Verdict:
         with self.slots:
             worker = self._borrow()
-            answer = worker.ask({"gold": gold, "pred": pred, "kind": kind, "rounded": rounded}, limit_s)
+            answer = worker.ask(request, limit_s)
             if answer is None:
                 why = "died" if worker.ended else "timeout"
                 worker.kill()

@@ -50,12 +50,13 @@ def _reply(out: IO[str], message: dict[str, Any]) -> None:
 def decide(gold: str, pred: str, kind: str, rounded: bool) -> dict[str, Any]:
     """Return ``{"equal": bool, "why": str}`` for two spelt answers.
 
-    ``kind`` is ``scalar``, ``matrix`` or ``equation``; ``rounded`` lets a correctly rounded decimal count.
+    ``kind`` is ``scalar``, ``matrix``, ``equation``, or ``gold`` (whether the gold can be read; there is no answer);
+    ``rounded`` lets a correctly rounded decimal count.
     """
     try:
         gold_value = _parse(gold)
-        if gold_value is None:
-            return {"equal": False, "why": "gold not parsed"}
+        if gold_value is None or kind == "gold":
+            return {"equal": gold_value is not None, "why": "gold not parsed" if gold_value is None else "gold parsed"}
         pred_value = _parse(pred)
         if pred_value is None:
             return {"equal": False, "why": "answer not parsed"}
