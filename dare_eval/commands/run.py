@@ -37,6 +37,9 @@ def run(
     template: Annotated[
         int | None, typer.Option(min=1, help="Ask in the k-th of the equivalent prompt templates; 1 is the config's.")
     ] = None,
+    policy: Annotated[
+        list[str] | None, typer.Option("--scoring-policy", help="How answers are read, as in percent=ratio.")
+    ] = None,
     check_only: Annotated[bool, typer.Option("--check", help="Check the config and stop.")] = False,
 ) -> None:
     """Evaluate CONFIG: check it, run what is missing, print the table; exit code 3 when anything is incomplete.
@@ -45,9 +48,7 @@ def run(
     is continued in its folder; --fresh starts a new one. In CONFIG's place, --model and --bench (or --suite) write
     the config into the folder of the run: dare-eval run --model llada-8b-instruct --bench gsm8k,math500
     """
-    import tempfile
-
-    from dare_eval.commands.run_config import load_config, prepare, unfinished_run
+    from dare_eval.commands.run_config import load_config, prepare, switches, unfinished_run
     from dare_eval.commands.run_models import Names, chosen_config
     from dare_eval.runtime.preflight import check_config
 
@@ -55,8 +56,7 @@ def run(
     config = chosen_config(config, names, work_dir)
     cfg = load_config(config)
     folder = prepare(cfg, work_dir=work_dir, fresh=fresh, limit=limit, scorer=scorer, workers=workers)
-    if template:
-        cfg["template"] = template
+    cfg.update(({"template": template} if template else {}) | ({"scoring_policy": switches(policy)} if policy else {}))
     check_config(cfg)
     if check_only:
         typer.echo(f"{config}: {len(cfg['models'])} models, {len(cfg['datasets'])} data sets, all of them usable")
@@ -66,10 +66,7 @@ def run(
     if not fresh and (earlier := unfinished_run(folder)):
         typer.echo(f"continuing {folder / earlier} (--fresh starts anew)")
         arguments += ["-r", earlier]
-    with tempfile.TemporaryDirectory(prefix="dare-run-") as place:
-        written = Path(place) / config.name
-        cfg.dump(str(written))
-        _opencompass([str(written), *arguments])
+    _opencompass(cfg, config.name, arguments)
 
 
 def _check_writable(folder: Path) -> None:
@@ -89,15 +86,19 @@ def _check_writable(folder: Path) -> None:
         )
 
 
-def _opencompass(arguments: list[str]) -> None:
-    """Run OpenCompass' own command line in this process; its ``SystemExit`` is this command's exit code."""
+def _opencompass(cfg: Any, name: str, arguments: list[str]) -> None:
+    """Run ``cfg`` by OpenCompass' own command line in this process; its ``SystemExit`` is this command's exit code."""
     import sys
+    import tempfile
 
     from opencompass.cli.main import main
 
     before: list[Any] = sys.argv
-    sys.argv = ["opencompass", *arguments]
-    try:
-        main()
-    finally:
-        sys.argv = before
+    with tempfile.TemporaryDirectory(prefix="dare-run-") as place:
+        written = Path(place) / name
+        cfg.dump(str(written))
+        sys.argv = ["opencompass", str(written), *arguments]
+        try:
+            main()
+        finally:
+            sys.argv = before

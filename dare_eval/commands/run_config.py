@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -74,6 +75,21 @@ def prepare(
         combined = [one for part in cfg.get("model_dataset_combinations") or () for one in part["datasets"]]
         apply_limit([*cfg.get("datasets", []), *combined], limit)
     return folder
+
+
+def switches(texts: Sequence[str]) -> dict[str, Any]:
+    """Read ``switch=value`` texts of a scoring policy; raises ``UsageError`` for what is none."""
+    import yaml
+
+    from dare_eval.scoring.policy import as_policy
+
+    found: dict[str, Any] = {}
+    for name, sign, value in (text.partition("=") for text in texts):
+        if not sign:
+            raise UsageError("--scoring-policy takes switch=value", seen=name, allowed="such as percent=ratio")
+        found[name] = yaml.safe_load(value)
+    as_policy(found)
+    return found
 
 
 def unfinished_run(folder: Path) -> str | None:

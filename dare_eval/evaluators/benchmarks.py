@@ -2,16 +2,20 @@
 
 Keyed by the data set class, since upstream's abbrs and config names vary while its loaders do not. A data set that
 is not listed is scored by its own evaluator only; one whose options are compared by likelihood, by the label chosen.
+``scoring_policy`` in its ``eval_cfg`` switches how answers are read (``scoring.policy``) and is named in the metric.
 """
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 from dare_eval.evaluators import inputs
 from dare_eval.evaluators.inputs import Inputs
+from dare_eval.scoring.policy import as_policy, concerning, metric_under
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,6 +63,7 @@ _BY_PREFIX = {
 }
 _BY_PATH = {"aime2024": Benchmark("aime2024", "math"), "aime2025": Benchmark("aime2025", "math")}
 """Data sets that upstream reads with a class for any file."""
+POLICY_KEY = "scoring_policy"
 _LIKELIHOOD = ("PPLInferencer", "LLInferencer")
 
 
@@ -67,7 +72,33 @@ def benchmark_of(dataset_cfg: Mapping[str, Any]) -> Benchmark | None:
     found = _by_class(_class_name(dataset_cfg.get("type", "")), dataset_cfg)
     if found is not None and is_likelihood(dataset_cfg):
         return replace(found, kind="label", metric="accuracy", inputs=inputs.plain, whole=None)
-    return found
+    return None if found is None else _under(found, policy_of(dataset_cfg))
+
+
+def policy_of(dataset_cfg: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the scoring policy that a data set config, or the evaluator in it, asks for; empty for the defaults."""
+    eval_cfg = dataset_cfg.get("eval_cfg") or {}
+    return dict(eval_cfg.get(POLICY_KEY) or (eval_cfg.get("evaluator") or {}).get(POLICY_KEY) or {})
+
+
+def with_policy(dataset_cfg: Any, policy: Mapping[str, Any]) -> Any:
+    """Return a copy of a data set config that is read under ``policy``; what it says itself wins.
+
+    Raises ``UsageError`` for an unknown switch or value.
+    """
+    as_policy(dict(policy))
+    changed = copy.deepcopy(dataset_cfg)
+    changed["eval_cfg"] = {**(changed.get("eval_cfg") or {}), POLICY_KEY: {**policy, **policy_of(dataset_cfg)}}
+    return changed
+
+
+def _under(benchmark: Benchmark, policy: dict[str, Any]) -> Benchmark:
+    """Return the benchmark read under ``policy``: its own, where no switch that its scorer reads is changed."""
+    changed = concerning(benchmark.kind, policy)
+    if not changed:
+        return benchmark
+    made = partial(inputs.under_policy, benchmark.inputs, changed)
+    return replace(benchmark, metric=metric_under(benchmark.metric, changed), inputs=made)
 
 
 def inferencer_name(dataset_cfg: Mapping[str, Any]) -> str:
@@ -86,7 +117,7 @@ def _by_class(name: str, dataset_cfg: Mapping[str, Any]) -> Benchmark | None:
     if name == "CustomDataset":
         return _BY_PATH.get(str(dataset_cfg.get("path", "")).rpartition("/")[2])
     if name == "HumanevalDataset" and _evaluator_name(dataset_cfg) == "HumanEvalPlusEvaluator":
-        return Benchmark("humaneval_plus")
+        return Benchmark("humaneval_plus", metric="pass@1")
     if name in _BY_CLASS:
         return _BY_CLASS[name]
     return next((found for key, found in _BY_PREFIX.items() if name.lower().startswith(key)), None)

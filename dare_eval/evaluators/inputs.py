@@ -5,7 +5,7 @@ Upstream's reference column is made for upstream's evaluators (HumanEval: a task
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
 Row = Mapping[str, Any]
@@ -22,6 +22,12 @@ class Inputs(NamedTuple):
 def plain(row: Row, reference: Any) -> Inputs:
     """Use upstream's reference as it is."""
     return Inputs(reference, {})
+
+
+def under_policy(make: Callable[[Row, Any], Inputs], policy: dict[str, Any], row: Row, reference: Any) -> Inputs:
+    """Use what ``make`` gives, read under changed switches of ``scoring.policy``."""
+    made = make(row, reference)
+    return Inputs(made.reference, {**made.context, "policy": policy})
 
 
 def humaneval(row: Row, reference: Any) -> Inputs:

@@ -18,11 +18,13 @@ from dare_eval.evaluators.planning import extra_scores, planning_values
 from dare_eval.evaluators.scores import score_all
 from dare_eval.scoring import Score
 from dare_eval.scoring.base import SCORERS
+from dare_eval.scoring.policy import concerning, metric_under
 
 
 class ScoreEvaluator(BaseEvaluator):
     """Scores by ``kind``; ``metric`` names the share of correct items, ``context`` goes to the scorer as it is.
 
+    ``scoring_policy`` are switches of ``scoring.policy``; those that the kind reads are named in the metric.
     ``columns`` are columns of the row that go to the scorer beside it (an entry point, the prompt). ``presets`` adds
     the score under other published rules to each item (Sudoku: ``d1_pad``). Raises ``UsageError`` for an unknown kind.
     """
@@ -34,13 +36,16 @@ class ScoreEvaluator(BaseEvaluator):
         context: Mapping[str, Any] | None = None,
         presets: Sequence[str] = (),
         columns: Sequence[str] = (),
+        scoring_policy: Mapping[str, Any] | None = None,
         pred_postprocessor: Any = None,
     ) -> None:
         super().__init__(pred_postprocessor)
         if kind not in SCORERS:
             raise unknown("scorer", kind, SCORERS.names())
-        self.kind, self.metric = kind, metric
-        self.context, self.presets, self.columns = dict(context or {}), tuple(presets), tuple(columns)
+        changed = concerning(kind, dict(scoring_policy or {}))
+        self.kind, self.metric = kind, metric_under(metric, changed)
+        self.context = {**(context or {}), **({"policy": changed} if changed else {})}
+        self.presets, self.columns = tuple(presets), tuple(columns)
 
     def score_items(
         self, responses: Sequence[str], references: Sequence[Any], rows: Iterable[Mapping[str, Any]] | None = None

@@ -15,15 +15,18 @@ from dare_eval.records.items import ItemRecord
 from dare_eval.records.repeats import majority_at_k, pass_at_k
 from dare_eval.records.summary import ResultRow, is_scored, score_interval
 
+PROGRAMS, PROGRAM_METRIC = "code", "pass@1"
+"""Kind of scorer and metric of benchmarks whose answers are programs."""
+
 
 def repeat_rows(
-    records: Sequence[ItemRecord], head: ResultRow, *, ks: Iterable[int] = (), votes: bool = True
+    records: Sequence[ItemRecord], head: ResultRow, *, ks: Iterable[int] = (), kind: str = ""
 ) -> list[ResultRow]:
     """Return pass@k and maj@k for the largest k that every question supports; none when that is 1.
 
     ``head`` is the ordinary row of the same records; its counts and costs are kept, ``n`` becomes the number of
-    questions. ``ks`` are further k of pass@k; ``votes`` is False where answers are programs, which nobody counts as
-    equal.
+    questions. ``ks`` are further k of pass@k. ``kind`` is the scorer's: answers that are programs (also where the
+    stock evaluator alone ran them, which the metric tells) have no maj@k, because nobody counts programs as equal.
     """
     groups: dict[str, list[ItemRecord]] = {}
     for record in sorted(records, key=lambda one: one.repeat):
@@ -34,7 +37,9 @@ def repeat_rows(
         return []
     wanted = sorted({one for one in ks if 1 < one < k} | {k})
     rows = [_row(head, f"pass@{one}", scored, partial(_passed, k=one)) for one in wanted]
-    return [*rows, _row(head, f"maj@{k}", scored, partial(_voted, k=k))] if votes else rows
+    if kind == PROGRAMS or head.metric == PROGRAM_METRIC:
+        return rows
+    return [*rows, _row(head, f"maj@{k}", scored, partial(_voted, k=k))]
 
 
 def _passed(group: Sequence[ItemRecord], k: int) -> float:

@@ -67,8 +67,7 @@ def _own(run: Run, model: str, dataset: str) -> list[ResultRow]:
         )
         for name, graded in metrics
     ]
-    votes = not str(settings.get("scorer") or "").startswith("code@")  # nobody counts two programs as equal
-    rows += repeat_rows(records, rows[0], votes=votes)
+    rows += repeat_rows(records, rows[0], kind=str(settings.get("scorer") or "").partition("@")[0])
     return [dataclasses.replace(row, labels=labels) for row in rows]
 
 

@@ -21,7 +21,7 @@ from opencompass.tasks import OpenICLEvalTask
 from opencompass.utils import get_logger
 
 from dare_eval.errors import DareError, DataError, IncompleteError
-from dare_eval.evaluators.benchmarks import Benchmark, benchmark_of
+from dare_eval.evaluators.benchmarks import Benchmark, benchmark_of, policy_of
 from dare_eval.evaluators.score import ScoreEvaluator
 from dare_eval.evaluators.scores import score_all
 from dare_eval.inferencers.item_store import load_items
@@ -125,6 +125,8 @@ class DareEvalTask(OpenICLEvalTask):
 
     def _score_ours(self, pair: Pair, items: _Items, evaluator: type[ScoreEvaluator]) -> None:
         settings = {key: value for key, value in self.eval_cfg["evaluator"].items() if key != "type"}
+        if (policy := policy_of(self.dataset_cfg)) and "scoring_policy" not in settings:
+            settings["scoring_policy"] = policy
         judge = evaluator(**settings)
         scores = judge.score_items(items.responses, items.references, items.test)
         self._write_records(pair, items, scores)

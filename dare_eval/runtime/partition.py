@@ -21,6 +21,7 @@ from opencompass.utils import dataset_abbr_from_cfg, model_abbr_from_cfg
 
 from dare_eval.datasets.templates import with_template
 from dare_eval.errors import DareError, UsageError
+from dare_eval.evaluators.benchmarks import POLICY_KEY, with_policy
 from dare_eval.inferencers.item_store import move_aside
 from dare_eval.panels import show_error
 from dare_eval.records.runs import TIMESTAMP
@@ -56,7 +57,7 @@ class _Partitioner(BasePartitioner):
             if not dry_run():
                 hold(Path(cfg["work_dir"]))
             _import_runtime(cfg)
-            tasks: list[Any] = super().__call__(_worded(_within_limit(cfg)))
+            tasks: list[Any] = super().__call__(_read_under_policy(_worded(_within_limit(cfg))))
         except DareError as error:
             show_error(error)
             raise SystemExit(error.exit_code) from None
@@ -220,3 +221,15 @@ def _worded(cfg: Any) -> Any:
         if part.get("datasets"):
             part["datasets"] = [with_template(one, number) for one in part["datasets"]]
     return worded
+
+
+def _read_under_policy(cfg: Any) -> Any:
+    """Return ``cfg`` with every data set read under the config's ``scoring_policy``; itself without one."""
+    policy = cfg.get(POLICY_KEY)
+    if not policy:
+        return cfg
+    changed = copy.deepcopy(cfg)
+    for part in (changed, *(changed.get("model_dataset_combinations") or [])):
+        if part.get("datasets"):
+            part["datasets"] = [with_policy(one, policy) for one in part["datasets"]]
+    return changed

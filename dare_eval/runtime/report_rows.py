@@ -71,7 +71,7 @@ def pair_report(work_dir: Path, model: str, dataset: str) -> PairReport:
         graded = [dataclasses.replace(record, value=value) for record, value in zip(scored, values, strict=True)]
         others = [record for record in records if not is_scored(record)]
         rows.append(summarise([*graded, *others], metric=name, graded=True, **common))
-    rows += repeat_rows(records, rows[0], ks=notes.get("ks") or (), votes=kind != "code")
+    rows += repeat_rows(records, rows[0], ks=notes.get("ks") or (), kind=kind)
     if len(records) > (questions := len({record.question_id for record in records})):
         rows[0] = _labelled(rows[0], f"mean of {len(records) / questions:g} answers per question")
     rows[0] = _labelled(rows[0], *lead_labels(records))

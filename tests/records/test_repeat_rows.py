@@ -31,6 +31,13 @@ def test_pass_and_majority_have_one_value_per_question():
     assert found["maj@3"].value == 75.0, "the first question's three answers are a tie, and the first one is right"
 
 
+@pytest.mark.parametrize(("metric", "kind"), [("pass@1", "code"), ("pass@1", ""), ("accuracy", "code")])
+def test_nobody_votes_on_programs(metric, kind):
+    found = repeated()
+    head = summarise(found, model="m", dataset="d", metric=metric)
+    assert [row.metric for row in repeat_rows(found, head, kind=kind)] == ["pass@3"]
+
+
 def test_the_smallest_number_of_answers_decides_k():
     uneven = rows(repeated([[True, False, False], [False, True]]))
     assert set(uneven) == {"pass@2", "maj@2"}
