@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import json
 from itertools import permutations, product
 
 from opencompass.models.base import BaseModel
 from opencompass.models.base_api import APITemplateParser
 
 from dare_eval.models.texts import HUMAN_BOT_ROUND, GenText
+from dare_eval.puzzles.list_ops import ListTask
 
 
 class GoldModel(BaseModel):
@@ -31,6 +33,9 @@ def gold_reply(fields) -> str:
         return f"</reasoning><answer>{fields['solution']}</answer>"
     if "numbers" in fields:
         return f"</reasoning><answer>{solve(fields['numbers'], fields['target'])}</answer>"
+    if "operation" in fields:
+        task = ListTask.from_dict(json.loads(fields["reference"]))
+        return f"<answer>{', '.join(task.answer or reversed(task.items))}</answer>"
     if "canonical_solution" in fields:
         return f"```python\n{fields['prompt']}{fields['canonical_solution']}\n```"
     if "code" in fields and "test_list" in fields:
