@@ -5,7 +5,8 @@ The auxiliary loss is the Switch Transformer's (arXiv 2101.03961, eq. 4), per la
 give it. Here f is that of the whole batch of the step before (even before the first step), so the loss is a sum
 over tokens: splitting a batch over micro-batches or processes does not change its gradient, which published trainers
 with a loss per micro-batch cannot say. Its gradient is added where the routing weights pass on theirs, so no
-algorithm knows of it; algorithms report their own loss without it.
+algorithm knows of it; algorithms report their own loss without it. A token takes part in a layer when the loss depends
+on what its experts say there: padding and columns that fill up a split do not.
 
 Legend: L layers, N tokens, E experts, K experts per token.
 """
@@ -38,21 +39,20 @@ class RouterBalance:
         chosen_NK, weights_NK = routed
         if not torch.is_grad_enabled() or not weights_NK.requires_grad:
             return routed
-        auxiliary = self._auxiliary(layer, scores_NE) if self.coef else weights_NK.new_zeros(())
+        auxiliary_N = self._auxiliary(layer, scores_NE) if self.coef else weights_NK.new_zeros(len(weights_NK))
         passing: Any = _Passing
-        return chosen_NK, passing.apply(weights_NK, auxiliary, chosen_NK, self.counts_LE[layer])
+        return chosen_NK, passing.apply(weights_NK, auxiliary_N, chosen_NK, self.counts_LE[layer])
 
     def _auxiliary(self, layer: int, scores_NE: Tensor) -> Tensor:
-        """Return this process's part of the loss of one layer, times the processes that gradients are averaged over."""
+        """Return each token's part of one layer's loss [N], times the processes that gradients are averaged over."""
         experts, seen_E = self.moe.experts, self.before_LE[layer]
         total = float(seen_E.sum())
         if not total:
-            return scores_NE.new_zeros(())
+            return scores_NE.new_zeros(len(scores_NE))
         share_E = (seen_E / total).to(scores_NE)
         tokens = total / self.moe.top_k
-        summed = (probabilities(scores_NE, self.moe) * share_E).sum()
-        scaled: Tensor = summed * (self.world.processes * self.coef * experts / tokens)
-        return scaled
+        expected_N: Tensor = probabilities(scores_NE, self.moe) @ share_E
+        return expected_N * (self.world.processes * self.coef * experts / tokens)
 
     def step(self) -> dict[str, float]:
         """End an optimizer step and return its balance.
@@ -97,20 +97,20 @@ def freeze_routers(network: Any) -> None:
 
 
 class _Passing(torch.autograd.Function):
-    """The routing weights as they are; backward gives the auxiliary loss a slope of one and counts assignments.
+    """The routing weights as they are; backward counts assignments and gives their auxiliary loss a slope of one.
 
     The backward pass runs once for every token that is trained on, also when a layer is computed again for it.
     """
 
     @staticmethod
-    def forward(ctx: Any, weights_NK: Tensor, auxiliary: Tensor, chosen_NK: Tensor, counts_E: Tensor) -> Tensor:
+    def forward(ctx: Any, weights_NK: Tensor, auxiliary_N: Tensor, chosen_NK: Tensor, counts_E: Tensor) -> Tensor:
         ctx.save_for_backward(chosen_NK)
-        ctx.counts_E, ctx.kind = counts_E, (auxiliary.dtype, auxiliary.device)
+        ctx.counts_E, ctx.kind = counts_E, auxiliary_N.dtype
         return weights_NK.view_as(weights_NK)
 
     @staticmethod
     def backward(ctx: Any, *slopes: Tensor) -> tuple[Tensor, Tensor, None, None]:
         (chosen_NK,) = ctx.saved_tensors
-        ctx.counts_E += torch.bincount(chosen_NK.flatten(), minlength=len(ctx.counts_E)).cpu()
-        kind, device = ctx.kind
-        return slopes[0], torch.ones((), dtype=kind, device=device), None, None
+        trained_N = slopes[0].any(-1)
+        ctx.counts_E += torch.bincount(chosen_NK[trained_N].flatten(), minlength=len(ctx.counts_E)).cpu()
+        return slopes[0], trained_N.to(ctx.kind), None, None

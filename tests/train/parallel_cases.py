@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import json
+import os
+import subprocess
+import sys
+from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 import torch
@@ -10,6 +15,7 @@ from torch import Tensor
 
 from dare_train.draws import seeded
 from dare_train.scorer import Scorer
+from tests.conftest import ROOT
 from tests.networks.shapes import LLADA_MOE
 from tests.train.conftest import ARCHITECTURE
 from tests.train.test_scorer import MASK, TOKENS, VOCAB, padded, rows
@@ -22,7 +28,7 @@ GROUPED = {**LLADA, "d_model": 24, "n_heads": 6, "n_kv_heads": 3}
 class Case:
     config: dict[str, Any]
     lengths: tuple[int, ...]
-    scorer: Scorer = Scorer()
+    scorer: Scorer = field(default_factory=Scorer)
     recompute: bool = False
 
 
@@ -78,3 +84,15 @@ def scored(network: Any, case: Case) -> Scored:
 
 def gradients(network: Any) -> dict[str, Tensor]:
     return {name: parameter.grad.clone() for name, parameter in network.named_parameters()}
+
+
+def in_processes(folder: Path, plan: dict[str, Any], processes: int = 2) -> Any:
+    """Run ``tests.train.parallel_worker`` in so many processes and return what its checks found."""
+    path = folder / "plan.json"
+    path.write_text(json.dumps({"runs": [], "checks": [], "split": 1, **plan}))
+    launcher = ["torch.distributed.run", "--standalone", f"--nproc-per-node={processes}"]
+    command = [sys.executable, "-m", *launcher, "-m", "tests.train.parallel_worker", str(path)]
+    env = {**os.environ, "OMP_NUM_THREADS": "1"}
+    done = subprocess.run(command, cwd=ROOT, env=env, capture_output=True, text=True, timeout=500, check=False)
+    assert done.returncode == 0, done.stdout[-4000:] + done.stderr[-4000:]
+    return torch.load(folder / "found.pt", weights_only=False)

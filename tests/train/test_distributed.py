@@ -1,6 +1,14 @@
-"""Two processes on gloo do what one does: same losses, checkpoints that either continues, one exported model."""
+"""Two processes on gloo do what one does: same losses whatever the strategy, checkpoints that either continues."""
 
 from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
 
 import pytest
 import torch
@@ -12,80 +20,151 @@ from dare_train.engine.checkpoint import checkpoints
 from dare_train.engine.metrics import read_metrics
 from dare_train.run import run
 from dare_train.settings import validate
-from tests.train.conftest import weights_of
+from tests.networks.shapes import LLADA2, LLADA_MOE, SDAR_MOE
+from tests.train.conftest import ARCHITECTURE, merged, weights_of
+from tests.train.parallel_cases import in_processes
 from tests.train.test_loop import quiet
 
 pytestmark = pytest.mark.xdist_group("processes")
 STEPS = 20
+"""Of the runs named in ``LONG``; the others do a few."""
+LONG = ("fsdp2", "blocks", "pairs")
+IDS = ("vocab_size", "mask_token_id", "eos_token_id", "pad_token_id")
+BLOCKS = {"model": {"architecture": {"block_size": 4}}, "objective": {"preset": "bd3lm"}}
+PAIRS = {
+    "model": {"architecture": None, "tokenizer": None, "base": "tiny-countdown"},
+    "data": {"train": "puzzles/countdown_pairs[sft:50,validation:9]", "end_of_turn": False},
+    "train": {"batch_size": 4, "micro_batch_size": 1},
+}
 
 
-@pytest.fixture
-def train(cli, settings, tmp_path):
-    """Train in so many processes and return the folder; changes are nested settings."""
-
-    def start(name, processes, verb="sft", **changes):
-        folder = tmp_path / name
-        record = settings(output_dir=str(folder), **changes)
-        if processes == 1:
-            return run(validate(VERBS[verb], record), METHODS[verb], quiet()).path
-        path = tmp_path / f"{name}.yaml"
-        path.write_text(yaml.safe_dump(record))
-        arguments = [verb, "--config", path, "--nproc", processes]
-        done = cli("dare-train", *arguments, env={"OMP_NUM_THREADS": "1"}, timeout=300)
-        assert done.returncode == 0, done.stdout + done.stderr
-        return folder
-
-    return start
+def experts(shape, **changes):
+    """Settings of a network with experts; its token ids are those of the tokenizer."""
+    plain = {key: value for key, value in shape.items() if key not in IDS}
+    wide = {"architecture": plain, "dtype": "float64"}  # drawn with a large spread, so float32 would differ by more
+    return merged({"model": wide, "moe": {"aux_coef": 0.1}}, changes)
 
 
-def losses(folder):
-    return [line["loss"] for line in read_metrics(folder / "metrics.jsonl")]
+def spread(**train):
+    return {"train": train}
 
 
-def close(left, right):
-    ours, theirs = weights_of(left), weights_of(right)
-    assert ours.keys() == theirs.keys()
-    return max(float((ours[name] - theirs[name]).abs().max()) for name in ours)
+# name: (verb, settings, settings that only several processes have)
+RUNS = {
+    "fsdp2": ("sft", {}, spread(strategy="fsdp2")),
+    "ddp": ("sft", {}, spread(strategy="ddp")),
+    "zero2": ("sft", {}, spread(reshard_after_forward=False)),
+    "zero1": ("sft", spread(micro_batch_size=1), spread(reshard_after_forward=False, reduce_every_part=False)),
+    "copies_of_shards": ("sft", {}, spread(shard_size=1)),
+    "offload": ("sft", {}, spread(cpu_offload=True)),
+    "recomputed": ("sft", {}, spread(gradient_checkpointing=True)),
+    "average": ("sft", {"optim": {"ema_decay": 0.9}}, {}),
+    "blocks": ("sft", BLOCKS, {}),
+    "columns": ("sft", {}, spread(sequence_parallel=2)),
+    "block_columns": ("sft", BLOCKS, spread(sequence_parallel=2)),
+    "pairs": ("preference", PAIRS, {}),
+    "pairs_adapter": ("preference", merged(PAIRS, {"model": {"lora": {"rank": 4}}}), {}),
+    "pairs_columns": ("preference", PAIRS, spread(sequence_parallel=2)),
+    "experts": ("sft", experts(LLADA_MOE), {}),
+    "block_experts": ("sft", experts(SDAR_MOE), spread(gradient_checkpointing=True)),
+    "half": ("sft", experts(LLADA_MOE, model={"dtype": "float32"}, train={"precision": "bf16"}), {}),
+    "grouped_experts": ("sft", experts(LLADA2, moe={"freeze_router": True}), spread(strategy="ddp")),
+    "expert_columns": ("sft", experts(LLADA_MOE), spread(sequence_parallel=2)),
+}
 
 
-@pytest.mark.parametrize("strategy", ["fsdp2", "ddp"])
-def test_two_processes_equal_one(train, strategy):
-    changes = {"train": {"max_steps": STEPS}, "optim": {"lr": 1e-3}}
-    alone = train("alone", 1, **changes)
-    both = train("both", 2, **{**changes, "train": {"max_steps": STEPS, "strategy": strategy}})
-    assert len(losses(both)) == STEPS
-    assert losses(both) == pytest.approx(losses(alone), abs=1e-6)
-    assert close(alone, both) < 1e-5
-
-
-def test_a_run_goes_on_with_another_number_of_processes(train):
-    changes = {"optim": {"lr": 1e-3, "schedule": "constant"}}
-    straight = train("straight", 1, train={"max_steps": 9}, **changes)
-    train("moved", 2, train={"max_steps": 3}, **changes)
-    train("moved", 1, train={"max_steps": 6}, **changes)
-    moved = train("moved", 2, train={"max_steps": 9}, **changes)
-    assert [line["step"] for line in read_metrics(moved / "metrics.jsonl")] == list(range(1, 10))
-    assert losses(moved) == pytest.approx(losses(straight), abs=1e-6)
-    assert checkpoints(moved / "checkpoints")[-1].name == "step_00000009"
-    assert close(straight, moved) < 1e-5
-
-
-@pytest.mark.parametrize("lora", [None, {"rank": 4}], ids=["whole", "adapter"])
-def test_preference_training_in_two_processes(train, lora):
-    common = {
-        "model": {"architecture": None, "tokenizer": None, "base": "tiny-countdown", "lora": lora},
-        "data": {"train": "puzzles/countdown_pairs[sft:50,validation:9]", "end_of_turn": False},
-        "train": {"max_steps": 3, "batch_size": 4, "micro_batch_size": 1},
+@pytest.fixture(scope="module")
+def folders(tmp_path_factory):
+    """Every run in two processes and in one: ``folders(name)`` gives both folders."""
+    root = tmp_path_factory.mktemp("runs")
+    rows = root / "rows.jsonl"
+    texts = [{"prompt": f"{n} {n + 1} = {2 * n + 1}", "response": " ".join(["+"] * (1 + n % 5))} for n in range(40)]
+    rows.write_text("".join(json.dumps(row) + "\n" for row in texts))
+    base = {
+        "seed": 3,
+        "model": {"architecture": ARCHITECTURE, "tokenizer": "puzzles"},
+        "data": {"train": str(rows)},
         "optim": {"lr": 1e-3},
+        "train": {"batch_size": 6, "threads": 1, "log_every": 1},
     }
-    alone, both = (train(f"run{n}", n, "preference", **common) for n in (1, 2))
-    assert losses_of(both) == pytest.approx(losses_of(alone), abs=1e-5)
+
+    def settings(name, processes):
+        _, common, several = RUNS[name]
+        architecture = common.get("model", {}).get("architecture", {})
+        start = merged(base, {"model": {"architecture": None}}) if "model_type" in (architecture or {}) else base
+        steps = spread(max_steps=STEPS if name in LONG else 4)
+        full = merged(merged(start, steps), merged(common, several if processes == 2 else {}))
+        return {**full, "output_dir": str(root / f"{name}_{processes}")}
+
+    in_processes(root, {"runs": [{"verb": RUNS[name][0], "settings": settings(name, 2)} for name in RUNS]})
+
+    def both(name):
+        verb = RUNS[name][0]
+        run(validate(VERBS[verb], settings(name, 1)), METHODS[verb], quiet())
+        return root / f"{name}_1", root / f"{name}_2"
+
+    return both
 
 
-def losses_of(folder):
+def curve(folder, *names):
     lines = read_metrics(folder / "metrics.jsonl")
-    names = ("loss", "margin", "heldout_margin", "heldout_n")
     return [line[name] for line in lines for name in names if name in line]
+
+
+def furthest(left, right):
+    name = "adapter_model.safetensors" if (left / "model" / "adapter_model.safetensors").exists() else None
+    ours, theirs = (weights_of(folder) if name is None else _tensors(folder, name) for folder in (left, right))
+    assert ours.keys() == theirs.keys()
+    return max(float((ours[key] - theirs[key]).abs().max()) for key in ours)
+
+
+def _tensors(folder, name):
+    from safetensors.torch import load_file
+
+    return load_file(folder / "model" / name)
+
+
+@pytest.mark.parametrize("name", RUNS)
+def test_two_processes_equal_one(folders, name):
+    alone, both = folders(name)
+    found = curve(both, "loss")
+    assert len(found) == (STEPS if name in LONG else 4)
+    if name == "half":  # the order of sums shows in bfloat16
+        assert found == pytest.approx(curve(alone, "loss"), rel=2e-2)
+        return
+    assert found == pytest.approx(curve(alone, "loss"), abs=1e-6)
+    held = ("margin", "heldout_margin", "heldout_n", "router_max_load", "router_idle", "tokens", "rows")
+    assert curve(both, *held) == pytest.approx(curve(alone, *held), abs=1e-4)
+    assert furthest(alone, both) < 2e-5
+
+
+def test_a_stopped_run_goes_on_with_another_number_of_processes(settings, cli, tmp_path):
+    """SIGTERM to the launcher of two; then one process; then two again: the same as one process throughout."""
+    common = {"optim": {"lr": 1e-3, "schedule": "constant"}}
+    folder, path = tmp_path / "moved", tmp_path / "config.yaml"
+
+    def command(steps, processes):
+        path.write_text(yaml.safe_dump(settings(output_dir=str(folder), train={"max_steps": steps}, **common)))
+        return ["dare-train", "sft", "--config", str(path), "--nproc", str(processes)]
+
+    program, *rest = command(2000, 2)
+    env = {**os.environ, "OMP_NUM_THREADS": "1"}
+    started = subprocess.Popen([Path(sys.executable).with_name(program), *rest], env=env, stderr=subprocess.PIPE)
+    while started.poll() is None and not (folder / "metrics.jsonl").exists():
+        time.sleep(0.02)
+    started.send_signal(signal.SIGTERM)
+    stderr = started.communicate(timeout=120)[1].decode()
+    assert started.returncode == 3 and "after step" in stderr, stderr
+    reached = int(checkpoints(folder / "checkpoints")[-1].name[-8:])
+    assert 0 < reached < 2000
+    for steps, processes in ((reached + 2, 1), (reached + 4, 2)):
+        done = cli(*command(steps, processes), env=env)
+        assert done.returncode == 0 and "continuing after step" in done.stdout, done.stderr
+    straight = settings(output_dir=str(tmp_path / "straight"), train={"max_steps": reached + 4}, **common)
+    run(validate(VERBS["sft"], straight), METHODS["sft"], quiet())
+    assert [line["step"] for line in read_metrics(folder / "metrics.jsonl")] == list(range(1, reached + 5))
+    assert curve(folder, "loss") == pytest.approx(curve(tmp_path / "straight", "loss"), abs=1e-6)
+    assert furthest(tmp_path / "straight", folder) < 1e-4
 
 
 def test_a_failure_in_several_processes_is_one_message_and_a_non_zero_exit(cli, settings, tmp_path):
@@ -94,3 +173,10 @@ def test_a_failure_in_several_processes_is_one_message_and_a_non_zero_exit(cli, 
     done = cli("dare-train", "sft", "--config", path, "--nproc", 2)
     assert done.returncode == 3 and done.stderr.count("not a multiple of the number of processes") == 1
     assert torch.get_num_threads() == 1
+
+
+def test_what_processes_cannot_do_is_said_before_they_start(cli, settings, tmp_path):
+    path = tmp_path / "config.yaml"
+    path.write_text(yaml.safe_dump(settings()))
+    done = cli("dare-train", "sft", "--config", path, "--sp", 2, "--dry-run")
+    assert done.returncode == 2 and "--nproc 2" in done.stderr
