@@ -52,7 +52,8 @@ class RouterBalance:
         share_E = (seen_E / total).to(scores_NE)
         tokens = total / self.moe.top_k
         expected_N: Tensor = probabilities(scores_NE, self.moe) @ share_E
-        return expected_N * (self.world.processes * self.coef * experts / tokens)
+        weight = float(self.world.processes * self.coef * experts / tokens)
+        return expected_N * weight
 
     def step(self) -> dict[str, float]:
         """End an optimizer step and return its balance.
