@@ -39,8 +39,12 @@ def variants():
     return [name for name, kind in defined(algorithm_names()) if kind == "masked"]
 
 
+FEWER = {name: {"corruptor": {"rows": 4}} for name in ("bgpo", "ebpo", "elbo_grpo")}
+"""Monte-Carlo rows: what holds for 4 holds for 16, in a quarter of the time."""
+
+
 def update_for(name, kind, net, *, rows=7, world=None, settings=None, skip=True, pack=True):
-    algorithm = find_algorithm(name).resolve(net.config).with_settings(settings or {})
+    algorithm = find_algorithm(name).resolve(net.config).with_settings({**FEWER.get(name, {}), **(settings or {})})
     scorer = Scorer(shift=kind == "shifted", block_length=net.config.block_length, pack=pack)
     options = {"world": world} if world else {}
     return Updater(algorithm, net.config, scorer, rows_per_forward=rows, skip_without_signal=skip, **options)
