@@ -17,6 +17,7 @@ from dare_train.commands.preference import preference
 from dare_train.commands.pretrain import pretrain
 from dare_train.commands.rl import rl
 from dare_train.commands.sft import sft
+from dare_train.commands.show import show
 from dare_train.slurm import adopt_slurm_step
 
 app = typer.Typer(
@@ -31,6 +32,7 @@ app.command()(sft)
 app.command()(preference)
 app.command()(rl)
 app.command()(export)
+app.command()(show)
 app.add_typer(data, name="data")
 
 
