@@ -71,6 +71,13 @@ def merge_adapter(network: DiffusionNetwork, folder: Path) -> None:
             alpha = float(settings.get("lora_alpha") or rank)
             scale = alpha / (math.sqrt(rank) if settings.get("use_rslora") else rank)
             change = scale * (up.float() @ down.float())
+            if not bool(change.isfinite().all()):
+                raise DataError(
+                    f"the adapter holds numbers that are not finite at '{module}'",
+                    seen=folder / WEIGHTS_FILE,
+                    allowed="finite numbers",
+                    remedy="train it again, or take an earlier checkpoint",
+                )
             target.copy_((target.float() + change.to(target.device)).to(target.dtype))
 
 

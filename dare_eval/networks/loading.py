@@ -21,7 +21,7 @@ from dare_eval.networks.network import DiffusionNetwork
 from dare_eval.networks.paths import resolve_model_path
 from dare_eval.networks.placement import DeviceMap, device_of, layer_placement, resolve_device_map
 from dare_eval.networks.quant import prepare, quantise
-from dare_eval.networks.safetensors_io import Entry, list_tensors, read_tensors, same_content
+from dare_eval.networks.safetensors_io import REMEDY, Entry, list_tensors, read_tensors, same_content
 
 DTYPES = ("auto", "float32", "bfloat16", "float16", "float64")
 # Kept in the type it is stored in: a rounded bias changes which experts are chosen.
@@ -79,7 +79,8 @@ def load_network(
         quantize: ``"4bit"`` for NF4 projections (extra ``quant``); None for none.
 
     Raises:
-        DataError: Missing, corrupt or truncated files; missing, unexpected or misshapen tensors.
+        DataError: Missing, corrupt or truncated files; missing, unexpected or misshapen tensors; weights that
+            are NaN or infinite.
         UsageError: An unknown setting, or token ids that decoding cannot work with.
         SetupError: ``quantize`` without its package.
     """
@@ -114,10 +115,35 @@ def _fill(
     staged = {key for key, target in targets.items() if target != (torch.device("cpu"), entries[key].dtype)}
     for key, tensor in read_tensors(entries, staged=staged):
         place, kept = targets[key]
+        value = tensor.to(kept) if key in packed else tensor.to(place, kept)
+        _check_finite(key, value, entries[key])
         if key in packed:
-            network.get_submodule(key.rpartition(".")[0]).weight = quantise(tensor.to(kept), place)
+            network.get_submodule(key.rpartition(".")[0]).weight = quantise(value, place)
         else:
-            _assign(network, key, tensor.to(place, kept))
+            _assign(network, key, value)
+
+
+def _check_finite(key: str, value: Tensor, entry: Entry) -> None:
+    """Refuse NaN and infinity: one of them turns every answer into the lowest token ids without an error.
+
+    Smallest and largest value carry both, and finding them takes no memory of the tensor's size.
+    """
+    if value.is_meta or not value.numel():
+        return
+    wide = value.float() if value.element_size() == 1 else value  # torch has no minimum of 8-bit floats
+    if all(bound.isfinite() for bound in torch.aminmax(wide)):
+        return
+    narrow = value.dtype != entry.dtype
+    raise DataError(
+        f"{entry.file.name} holds numbers that are not finite in '{key}'",
+        seen=f"{int((~wide.isfinite()).sum())} of {value.numel()} numbers are NaN or infinite as {_name(value.dtype)}",
+        allowed="finite numbers",
+        remedy=f"dtype = {_name(entry.dtype)}, as stored; else copy the file again" if narrow else REMEDY,
+    )
+
+
+def _name(dtype: torch.dtype) -> str:
+    return str(dtype).removeprefix("torch.")
 
 
 def _kept_dtype(key: str, entry: Entry, dtype: str) -> torch.dtype:
@@ -146,7 +172,7 @@ def match_keys(network: DiffusionNetwork, entries: dict[str, Entry]) -> dict[str
         if not entry.dtype.is_floating_point:
             raise DataError(
                 f"{entry.file.name} holds no floating-point numbers for '{key}'",
-                seen=str(entry.dtype).removeprefix("torch."),
+                seen=_name(entry.dtype),
                 allowed="float32, bfloat16, float16, float64",
                 remedy="use the checkpoint as it was before it was quantised",
             )

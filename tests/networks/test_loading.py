@@ -184,6 +184,28 @@ def test_keys_that_do_not_fit_the_config_are_named(saved, place):
     assert key in str(caught.value) and WEIGHTS in str(caught.value)
 
 
+@pytest.mark.parametrize("number", [float("nan"), float("inf"), -float("inf")])
+@pytest.mark.parametrize("dtype", ["float32", "bfloat16", "auto"])
+def test_weights_that_are_not_finite_are_named(saved, number, dtype):
+    tensors = load_file(saved / WEIGHTS)
+    key = "model.transformer.blocks.1.up_proj.weight"
+    tensors[key][-1, -1] = number
+    save_file(tensors, saved / WEIGHTS)
+    with pytest.raises(DataError) as caught:
+        load_network(str(saved), dtype=dtype)
+    assert key in str(caught.value) and f"1 of {tensors[key].numel()} numbers" in str(caught.value)
+
+
+def test_weights_beyond_the_range_of_the_chosen_type_are_named_with_the_type_that_holds_them(saved):
+    tensors = load_file(saved / WEIGHTS)
+    key = "model.transformer.ln_f.weight"
+    tensors[key][0] = 1e5
+    save_file(tensors, saved / WEIGHTS)
+    load_network(str(saved))
+    with pytest.raises(DataError, match=r"ln_f\.weight(.|\n)*infinite as float16(.|\n)*dtype = float32"):
+        load_network(str(saved), dtype="float16")
+
+
 def test_an_index_that_disagrees_with_its_shards_is_refused(tmp_path):
     save_network(network_of(LLADA), tmp_path, max_shard_gib=20_000 / 2**30)
     index = tmp_path / "model.safetensors.index.json"
