@@ -21,6 +21,8 @@ from dare_eval.report.ties import REFUSED, P
 from dare_eval.spec.tables import FAMILIES, POLICIES
 from leaderboard.data.problems import Problem, problems_of
 
+UNREADABLE = "?"
+"""Data set of the row that stands for a report nobody can read."""
 DIFFUSION, AUTOREGRESSIVE, UNKNOWN = "diffusion", "autoregressive", "not recorded"
 
 
@@ -126,7 +128,8 @@ def load_board(url: str, version: tuple[int, ...], folder_problems: tuple[Proble
     results = store.results()
     checkpoints = tuple(store.checkpoints())
     names = {one.weight_hash: one.name for one in checkpoints}
-    cells = tuple(_cell(result, runs[result.evaluation_id], names) for result in results)
+    shown = [result for result in results if result.dataset != UNREADABLE]  # the list of problems has it
+    cells = tuple(_cell(result, runs[result.evaluation_id], names) for result in shown)
     return Board(
         cells=cells,
         runs=runs,

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import streamlit as st
 
 from dare_eval.records.tables import Evaluation
@@ -17,12 +19,15 @@ def page() -> None:
     """Draw the page."""
     st.title("Reproducibility")
     runs = board().runs
-    names = {run.id: _label(run) for run in runs.values()}
+    ordered = sorted(
+        runs.values(), key=lambda run: (Path(run.folder).is_dir(), run.started or "", run.id), reverse=True
+    )
+    names = {run.id: _label(run) for run in ordered}
     st.write("Judge one run against the numbers of another: the same score, inside the interval, or off.")
     first, second = st.columns(2)
     with first:
         found = runs[choose("Run", list(names), list(names.values()), key="judged run", parameter="run")]
-    others = [run for run in runs.values() if run.id != found.id]
+    others = [run for run in ordered if run.id != found.id]
     if others:
         with second:
             ids = [run.id for run in sorted(others, key=lambda run: -_alike(run, found))]
