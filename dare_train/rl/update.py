@@ -77,10 +77,10 @@ class Updater:
 
     def passes(self, trajectories: Sequence[Trajectory], *, seed: int, progress: float = 0.0) -> list[UpdateBatch]:
         """Return the batches of all passes over one rollout, one per optimizer step, in order."""
-        batches: list[UpdateBatch] = []
+        samples, batches = self._samples(trajectories), []
         for number in range(self.algorithm.updates_per_rollout):
             generator = seeded(derive(seed, "pass", number))
-            batches += self.prepare(trajectories, generator=generator, progress=progress)
+            batches += self._noised(samples, generator=generator, progress=progress)
         return batches
 
     def prepare(
@@ -91,9 +91,10 @@ class Updater:
         All processes must bring a generator in the same state. The noise of a completion depends on it and on the
         completion's own seed, not on the batch. ``progress`` is the share of the run that is over.
         """
+        return self._noised(self._samples(trajectories), generator=generator, progress=progress)
+
+    def _noised(self, samples: Sequence[Sample], *, generator: torch.Generator, progress: float) -> list[UpdateBatch]:
         algorithm = self.algorithm
-        require(trajectories, algorithm.recorder)
-        samples = self._samples(trajectories)
         base = int(torch.randint(2**62, (), generator=generator))
         if not any(self.world.gather({"samples": [float(len(samples))]})["samples"]):
             return []
@@ -209,6 +210,7 @@ class Updater:
 
     def _samples(self, trajectories: Sequence[Trajectory]) -> list[Sample]:
         algorithm, facts = self.algorithm, self.facts
+        require(trajectories, algorithm.recorder)
         found = algorithm.advantage(trajectories, facts, algorithm.loss_region, self.world.gather)
         samples = [sample for sample in found if bool(sample.loss_T.any())]
         if not samples and self.world.size > 1 and trajectories:
