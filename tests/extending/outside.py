@@ -21,6 +21,9 @@ parity = outside_dllm.scorer:score_parity
 
 [dare.benchmarks]
 parity = outside_dllm.parity_gen:parity_datasets
+
+[dare.algorithms]
+halves = outside_dllm.algorithm:ALGORITHM
 """
 
 

@@ -13,7 +13,14 @@ import pytest
 from tests.extending.outside import SOURCES, install, run_python
 
 ROOT = Path(__file__).resolve().parents[2]
-BUDGET = {"decoder.py": 50, "family.py": 150, "scorer.py": 100, "benchmark.py": 100, "parity_gen.py": 100}
+BUDGET = {
+    "decoder.py": 50,
+    "family.py": 150,
+    "scorer.py": 100,
+    "benchmark.py": 100,
+    "parity_gen.py": 100,
+    "algorithm.py": 80,
+}
 
 DECODE = """
 import json, sys
@@ -110,6 +117,32 @@ def test_benchmark_by_name_through_opencompass(outside, tmp_path):
     assert row["value"] == pytest.approx(100 * 5 / 6, abs=0.01)
 
 
+def test_algorithm_trains_from_one_file_and_one_yaml(outside, tmp_path):
+    """Two passes per rollout, its own constant from the YAML, the name known to the command line."""
+    command = [str(Path(sys.executable).parent / "dare-train"), "rl", "--config", str(SOURCES / "halves.yaml")]
+    run = tmp_path / "run"
+    done = subprocess.run(
+        [*command, "--output-dir", str(run)],
+        env=outside,
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        timeout=300,
+        check=False,
+    )
+    assert done.returncode == 0, done.stdout[-3000:] + done.stderr[-2000:]
+    manifest = json.loads((run / "manifest.json").read_text())
+    method = manifest["models"][0]["config"]["resolved_method"]
+    assert method["corruptor"] == {"part": "Halves", "share": 0.4}
+    assert method["updates_per_rollout"] == 2
+    lines = [json.loads(line) for line in (run / "metrics.jsonl").read_text().splitlines()]
+    losses = [line["loss"] for line in lines if "loss" in line]
+    assert len(losses) == 4 and any(line.get("ratio", 1.0) != 1.0 for line in lines), "the second pass is off-policy"
+    named = "from dare_train.rl.algorithm import find_algorithm as f; import sys, json; "
+    found = run_python(named + "json.dump(f('halves_third').describe()['corruptor'], sys.stdout)", outside)
+    assert found == {"part": "Halves", "share": 0.33}
+
+
 def test_name_taken_by_a_built_in_part_is_refused(outside, tmp_path):
     info = next((tmp_path / "site").glob("*.dist-info")) / "entry_points.txt"
     info.write_text(info.read_text().replace("every_other", "quota"))
@@ -126,3 +159,9 @@ def test_sizes_and_the_page_shows_these_files(name):
     page = (ROOT / "docs" / "extending.md").read_text()
     shown = re.findall(r"^```python\n(.*?)^```", page, re.MULTILINE | re.DOTALL)
     assert source in shown, f"docs/extending.md shows another {name}"
+
+
+def test_the_page_shows_the_recipe_that_trains():
+    page = (ROOT / "docs" / "extending.md").read_text()
+    shown = re.findall(r"^```yaml\n(.*?)^```", page, re.MULTILINE | re.DOTALL)
+    assert (SOURCES / "halves.yaml").read_text() in shown
