@@ -1,4 +1,4 @@
-"""``dare-eval export FORMAT``: results of the store as CSV, JSON, Markdown or LaTeX, or item records as Parquet."""
+"""``dare-eval export FORMAT``: results as CSV, JSON, Markdown or LaTeX; item records as Parquet or Inspect logs."""
 
 from __future__ import annotations
 
@@ -7,11 +7,14 @@ from typing import Annotated
 
 import typer
 
+ITEMS = ("parquet", "inspect")
+"""Formats that hold items, not results."""
+
 
 def export(
-    style: Annotated[str, typer.Argument(metavar="csv|json|markdown|latex|parquet", help="What to write.")],
-    run: Annotated[str | None, typer.Option(help="Only this run (folder, id or checkpoint); parquet needs it.")] = None,
-    out: Annotated[Path | None, typer.Option(help="File to write (parquet: folder); default standard output.")] = None,
+    style: Annotated[str, typer.Argument(metavar="csv|json|markdown|latex|parquet|inspect", help="What to write.")],
+    run: Annotated[str | None, typer.Option(help="Only this run (folder, id or checkpoint); items need it.")] = None,
+    out: Annotated[Path | None, typer.Option(help="File to write (items: folder); default standard output.")] = None,
     db: Annotated[str | None, typer.Option(help="Store; default DARE_DB, else sqlite:///runs/dare.db.")] = None,
 ) -> None:
     """Write results with interval, n, cost and decode spec; bold only where significant (paired, Holm).
@@ -25,12 +28,12 @@ def export(
     from dare_eval.records.locate import locate
     from dare_eval.records.store import Store
 
-    if style not in (*FORMATS, "parquet"):
-        raise unknown("export format", style, (*FORMATS, "parquet"))
-    if style == "parquet":
+    if style not in (*FORMATS, *ITEMS):
+        raise unknown("export format", style, (*FORMATS, *ITEMS))
+    if style in ITEMS:
         if run is None or out is None:
-            raise UsageError("parquet writes the item records of one run", remedy="--run RUN --out FOLDER")
-        written = _parquet(run, out, db)
+            raise UsageError(f"{style} writes the item records of one run", remedy="--run RUN --out FOLDER")
+        written = (_parquet if style == "parquet" else _inspect)(run, out, db)
         output_console().print(f"{written} files in {out}")
         return
     store = Store(db)
@@ -58,3 +61,10 @@ def _parquet(name: str, out: Path, db: str | None) -> int:
     for model, dataset in pairs:
         write_parquet(out / model / f"{dataset}.parquet", run.items(model, dataset).records)
     return len(pairs)
+
+
+def _inspect(name: str, out: Path, db: str | None) -> int:
+    from dare_eval.records.locate import locate
+    from dare_eval.report.inspect_log import write_inspect_logs
+
+    return len(write_inspect_logs(locate(name, db).run, out))
