@@ -84,7 +84,15 @@ def run_verb(request: Request) -> None:
     if os.environ.get("RANK", "0") != "0":
         return
     console.print(f"model: {folder.model}", soft_wrap=True)
+    _register(folder.model)
     if follow_up is not None:
         from dare_train.then_eval import evaluate_and_compare
 
         evaluate_and_compare(follow_up, folder.path, console)
+
+
+def _register(model: Path) -> None:
+    """Make the finished checkpoint known to the store: ``dare-eval ls checkpoints`` lists it."""
+    from dare_eval.records.store import Store
+
+    Store().register_checkpoint(model)

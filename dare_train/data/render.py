@@ -91,9 +91,14 @@ class Renderer:
 
     def _texts(self, row: Row) -> tuple[str, str, str]:
         """Return prompt, answer, and what the template writes after the answer."""
-        prompt, answer = self.prompt(row.turns), row.answer.strip()
-        turns = [*row.turns, {"role": "assistant", "content": row.answer}]
-        whole = str(self.tokenizer.apply_chat_template(turns, tokenize=False))
+        from jinja2 import TemplateError
+
+        answer, turns = row.answer.strip(), [*row.turns, {"role": "assistant", "content": row.answer}]
+        try:
+            prompt = self.prompt(row.turns)
+            whole = str(self.tokenizer.apply_chat_template(turns, tokenize=False))
+        except TemplateError as error:
+            raise DataError(f"the chat template refuses the conversation: {error}") from error
         if not whole.startswith(prompt):
             raise DataError(
                 "the chat template renders the prompt differently once the answer follows",

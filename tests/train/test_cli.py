@@ -47,6 +47,8 @@ def test_skipped_rows_are_counted_where_a_person_sees_it(cli, recipe, rows_file,
     assert done.returncode == 0, done.stderr
     assert "left out 3 rows: 2 x field 'response' is missing; 1 x field 'prompt' is missing" in done.stdout
     manifest = json.loads((tmp_path / "run" / "manifest.json").read_text())
+    listed = json.loads(cli("dare-eval", "ls", "checkpoints", "--json").stdout)
+    assert [line["checkpoint"] for line in listed] == ["run"], "known to the store without --then-eval"
     assert manifest["data"]["skipped"] == {"field 'response' is missing": 2, "field 'prompt' is missing": 1}
     prepared = tmp_path / "rows.parquet"
     done = cli("dare-train", "data", "prepare", "--config", recipe, "--output", prepared, "--skip-bad")

@@ -13,7 +13,7 @@ from dare_eval.errors import DataError, UsageError
 from dare_train.config import DataSettings
 from dare_train.data.batches import RowOrder, collate
 from dare_train.data.render import Example, Renderer
-from dare_train.data.rows import Row, SkippedRows, read_rows
+from dare_train.data.rows import Row, SkippedRows, UnreachableError, read_rows
 from dare_train.data.spec import Selection, parse_sources, separate
 from dare_train.data.tokenizer import build_puzzle_tokenizer
 
@@ -230,3 +230,41 @@ def test_padding_is_outside_unless_it_is_eos_of_the_answer():
     filled = collate(examples, (0, 1), pad_id=0, eos_id=2, length=6)
     assert filled.ids_BT[0].tolist() == [5, 6, 7, 2, 2, 2] and filled.maskable_BT[0].tolist() == [False] + [True] * 5
     assert bool(filled.valid_BT.all()) and torch.equal(filled.ids_BT[1, 5:], torch.tensor([2]))
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("openai/gsm8k/main[train:2]", [("openai/gsm8k", ("main",), "train")]),
+        ("openai/gsm8k[test:1]+squad[validation:1]", [("openai/gsm8k", (), "test"), ("squad", (), "validation")]),
+    ],
+)
+def test_sets_of_the_hub_are_asked_for_by_name_configuration_and_split(monkeypatch, text, expected):
+    asked = []
+
+    def load_dataset(path, *configuration, split, streaming):
+        assert streaming, "only the rows that are wanted are fetched"
+        asked.append((path, configuration, split))
+        return iter([{"prompt": "1", "response": str(n)} for n in range(5)])
+
+    monkeypatch.setattr("datasets.load_dataset", load_dataset)
+    rows = [row for item in parse_sources(text) for row in read_rows(item, settings(), SkippedRows())]
+    assert asked == expected and [row.answer for row in rows] == (["0", "1"] if len(expected) == 1 else ["0", "0"])
+
+
+@pytest.mark.parametrize("error", [ConnectionError("no route"), FileNotFoundError("no such set")])
+def test_a_set_of_the_hub_that_cannot_be_opened_says_whether_the_network_is_missing(monkeypatch, error):
+    def load_dataset(*_, **__):
+        raise error
+
+    monkeypatch.setattr("datasets.load_dataset", load_dataset)
+    with pytest.raises(DataError) as caught:
+        list(read_rows(Selection("someone/rows"), settings(), SkippedRows()))
+    assert isinstance(caught.value, UnreachableError) == isinstance(error, ConnectionError)
+
+
+def test_a_template_that_refuses_a_conversation_names_the_row():
+    tokenizer = build_puzzle_tokenizer()
+    tokenizer.chat_template = "{{ raise_exception('roles must alternate') }}"
+    with pytest.raises(DataError, match=r"row 0 cannot be trained on[\s\S]*roles must alternate"):
+        Renderer(tokenizer, settings(), frozenset()).row(row())

@@ -10,7 +10,7 @@ import yaml
 from pydantic import BaseModel, ValidationError
 
 from dare_eval.errors import UsageError
-from dare_train.config import LoraSettings, PreferenceConfig, SftConfig
+from dare_train.config import LoraSettings, PreferenceConfig, PretrainConfig, SftConfig
 from dare_train.settings import load_config, to_yaml, validate
 
 RECIPES = sorted(Path(__file__).parents[2].joinpath("configs/train").glob("*.yaml"))
@@ -24,9 +24,11 @@ def sections(kind: type[BaseModel]) -> list[type[BaseModel]]:
     return found
 
 
-@pytest.mark.parametrize(
-    "kind", [*sections(SftConfig), *sections(PreferenceConfig), LoraSettings], ids=lambda kind: kind.__name__
-)
+VERBS = (PretrainConfig, SftConfig, PreferenceConfig)
+KINDS = [*dict.fromkeys(part for verb in VERBS for part in sections(verb)), LoraSettings]
+
+
+@pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.__name__)
 def test_every_setting_says_what_it_is_and_in_which_unit(kind):
     for name, field in kind.model_fields.items():
         if isinstance(field.annotation, type) and issubclass(field.annotation, BaseModel):
