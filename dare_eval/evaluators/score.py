@@ -20,6 +20,9 @@ from dare_eval.scoring import Score
 from dare_eval.scoring.base import SCORERS
 from dare_eval.scoring.policy import concerning, metric_under
 
+METRIC = "exact"
+"""Name of the share of right answers where a config gives none."""
+
 
 class ScoreEvaluator(BaseEvaluator):
     """Scores by ``kind``; ``metric`` names the share of correct items, ``context`` goes to the scorer as it is.
@@ -32,7 +35,7 @@ class ScoreEvaluator(BaseEvaluator):
     def __init__(
         self,
         kind: str,
-        metric: str = "exact",
+        metric: str = METRIC,
         context: Mapping[str, Any] | None = None,
         presets: Sequence[str] = (),
         columns: Sequence[str] = (),

@@ -14,8 +14,9 @@ from opencompass.utils.prompt import get_prompt_hash
 
 from dare_eval.datasets.templates import template_name
 from dare_eval.errors import DareError, DataError
-from dare_eval.evaluators.benchmarks import benchmark_of
+from dare_eval.evaluators.benchmarks import benchmark_of, policy_of
 from dare_eval.evaluators.planning import GRADED
+from dare_eval.evaluators.score import METRIC
 from dare_eval.records.manifest import (
     MANIFEST_NAME,
     DatasetEntry,
@@ -32,6 +33,7 @@ from dare_eval.runtime.limits import subset_of
 from dare_eval.runtime.model_facts import STRIPPED
 from dare_eval.runtime.plan import Pair
 from dare_eval.runtime.sidecars import plain
+from dare_eval.scoring.policy import concerning, metric_under
 
 
 def start_manifest(work_dir: Path, combinations: Sequence[Any], planned: Sequence[tuple[Any, Any, Pair]]) -> None:
@@ -132,7 +134,8 @@ def _scored_by(dataset_cfg: Any) -> dict[str, Any]:
     if kind is None:
         name = str(evaluator.get("type", "")).rpartition(".")[2]
         return {"scorer": f"{name}@{version('opencompass')}"}
-    metric = benchmark.metric if benchmark else "accuracy"
+    own = metric_under(evaluator.get("metric", METRIC), concerning(kind, policy_of(dataset_cfg)))
+    metric = own if evaluator.get("kind") else benchmark.metric if benchmark else "accuracy"
     graded = GRADED.get(kind)
     return {"scorer": f"{kind}@{version('dare')}", "metric": metric, "graded_metric": graded}
 

@@ -64,6 +64,13 @@ def test_suites_and_families_name_known_things():
         for name in ("gsm8k", "arc_c_ppl"):
             assert model_of(family, name) in presets.models()
     assert len(benchmarks(suites=["dare12"])) == 12
+    published = {"countdown_d1", "sudoku_d1"}
+    suites = catalog()["suites"]
+    assert set(suites["all"]) == set(catalog()["benchmarks"]) - set(suites["likelihood"]) - published
+    assert set(suites["d1"]) == {"gsm8k", "math500", *published}
+    assert set(suites["planning"]) == {"countdown", "sudoku"}
+    assert set(suites["code"]) == {"humaneval", "humaneval_plus", "mbpp", "sanitized_mbpp", "livecodebench"}
+    assert suites["stress"] == ["list_ops"]
     assert benchmarks(["gsm8k", "math500"], ["d1"]) == ["gsm8k", "math500", "countdown_d1", "sudoku_d1"]
 
 

@@ -87,14 +87,13 @@ def test_gold_answers_have_full_marks_from_both_scorers(workplace, write):
 
 
 def test_all_500_solutions_of_mbpp_pass(workplace, write):
-    """Task 123 needs seconds of one core: on a busy machine its wall limit may pass, nothing else may go wrong.
+    """Task 123 needs seconds of one core, and has them on a busy machine too.
 
     Ours alone: the stock evaluator takes minutes, a process per program, and gives 96.2 here.
     """
     done = workplace.run("run", write("mbpp"), "--scorer", "dare", program="dare-eval")
     assert done.code == 0, done.text
     failed = [record for record in done.records("gold-mbpp", "mbpp") if not record["correct"]]
-    assert all(record["detail"]["status"] == "timeout" for record in failed)
-    assert len(failed) <= 2
+    assert [(record["index"], record["detail"]["status"], record["detail"]["reason"]) for record in failed] == []
     row = done.row("pass@1")
-    assert (row["n"], row["value"]) == (500, pytest.approx(100 - len(failed) / 5))
+    assert (row["n"], row["value"]) == (500, 100.0)
