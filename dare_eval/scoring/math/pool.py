@@ -22,6 +22,8 @@ from dare_eval.errors import SetupError
 
 ITEM_LIMIT_S = 6.0
 """Wall seconds for one comparison; with the start of a new worker an item stays under 10 s on a quiet machine."""
+GOLD_LIMIT_S = 2.0
+"""Wall seconds for reading a gold, which comes before its first comparison."""
 START_LIMIT_S = 120.0
 
 
@@ -124,7 +126,7 @@ class Pool:
         """Compare two spelt answers within ``limit_s`` wall seconds."""
         return self._asked({"gold": gold, "pred": pred, "kind": kind, "rounded": rounded}, limit_s)
 
-    def parses(self, gold: str, *, limit_s: float = ITEM_LIMIT_S) -> Verdict:
+    def parses(self, gold: str, *, limit_s: float = GOLD_LIMIT_S) -> Verdict:
         """Tell within ``limit_s`` wall seconds whether math-verify can read a spelt gold."""
         return self._asked({"gold": gold, "pred": "", "kind": "gold", "rounded": False}, limit_s)
 
