@@ -56,7 +56,7 @@ def tie_mark(tie: Tie | None) -> Markup | None:
         return None
     name = ("" if tie.pool == 0 else chr(ord("a") + min(tie.pool, 25))) + str(tie.group)
     many = f"{tie.size} results cannot be told apart" if tie.size > 1 else "told apart from all others compared"
-    title = f"tie group {name}: {many}" + ("; not comparable with group 1" if tie.pool else "")
+    title = f"tie group {name}: {many}" + ("; answers another question than group 1" if tie.pool else "")
     return el("span", name, class_="dare-tie" + (" first" if (tie.pool, tie.group) == (0, 1) else ""), title=title)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -36,7 +37,8 @@ def pareto_figure(
         else:
             _level(figure, number, strategy)
     figure.update_layout(_layout(name, "score, %", len(found)))
-    figure.update_xaxes(type="log", dtick="D2")
+    costs = sorted({float(getattr(cell, field)) for one in found for cell in one.cells if getattr(cell, field)})
+    figure.update_xaxes(type="log", **_ticks(costs))
     return figure
 
 
@@ -136,7 +138,7 @@ def _curve(
             legendgroup=group,
         )
         figure.add_trace(band)
-    bars: dict[str, Any] = {"type": "data", "symmetric": False, "thickness": 1}
+    bars: dict[str, Any] = {"type": "data", "symmetric": False, "thickness": 1.5, "width": 4, "color": shade}
     bars["array"] = [top - value for top, value in zip(high, values, strict=True)]
     bars["arrayminus"] = [value - bottom for bottom, value in zip(low, values, strict=True)]
     marker = {"size": [12 if c.id in undominated else 7 for c in cells], "symbol": symbol(number), "color": shade}
@@ -163,6 +165,14 @@ def _level(figure: Any, number: int, strategy: Strategy) -> None:
     if best.low is not None and best.high is not None:
         figure.add_hrect(y0=best.low, y1=best.high, line_width=0, fillcolor=clear(colour(number), 0.1))
     figure.add_trace(go.Scatter(x=[None], y=[None], mode="lines", name=note, line=line))  # for the legend
+
+
+def _ticks(costs: Sequence[float]) -> dict[str, Any]:
+    """Return labels at the settings themselves while they are few, else at 1, 2 and 5 of each decade."""
+    far_apart = all(b / a > 1.15 for a, b in itertools.pairwise(costs))
+    if len(costs) <= 12 and far_apart:
+        return {"tickvals": list(costs), "ticktext": [f"{cost:.3g}" for cost in costs]}
+    return {"dtick": "D2"}
 
 
 def _whole_step(size: int) -> int:

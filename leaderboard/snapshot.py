@@ -38,7 +38,7 @@ _PAGE_STYLE = """
 body { font: 16px/1.5 system-ui, sans-serif; margin: 0 auto; padding: 1rem; max-width: 80rem; }
 nav a { margin-right: 1rem; } h1 { font-size: 1.6rem; } h2 { font-size: 1.2rem; margin-top: 2rem; }
 .dare-svg { width: 100%; max-width: 44rem; height: auto; } figure { margin: 0; }
-pre { white-space: pre-wrap; overflow-wrap: anywhere; }
+body { overflow-wrap: anywhere; } pre { white-space: pre-wrap; }
 """
 
 

@@ -1,8 +1,8 @@
 """Tie groups instead of ranks: which results of a column cannot be told apart on their items.
 
 Group 1 is the best result and everything that is not significantly worse (paired test, Holm over the tests against
-that result); group 2 starts with the best of the rest, and so on. Results that may not be compared with the best,
-because they answer another question (prompt, length, extractor), form a pool with groups of its own. Results without
+that result); group 2 starts with the best of the rest, and so on. Results that may not be compared with that best one,
+because they answer another question (prompt, length, extractor), form a pool with groups of their own. Results without
 item records are in no group. Order within a group means nothing.
 """
 
@@ -27,7 +27,7 @@ class Tie:
     """Where a result stands."""
 
     pool: int
-    """0 is the pool of the best result."""
+    """0 is the largest pool; of equally large ones the one with the better best result."""
     group: int
     """From 1; equal numbers in one pool are ties."""
     size: int
@@ -41,8 +41,8 @@ def tie_groups(ordered: Sequence[K], test: Callable[[K, K], P]) -> dict[K, Tie]:
     """
     if len(ordered) == 1:
         return {ordered[0]: Tie(0, 1, 1)}
-    found: dict[K, Tie] = {}
-    pool, waiting = 0, list(ordered)
+    pools: list[list[K]] = []
+    waiting = list(ordered)
     while waiting:
         leader, rest = waiting[0], waiting[1:]
         answers = {other: test(leader, other) for other in rest}
@@ -50,8 +50,10 @@ def tie_groups(ordered: Sequence[K], test: Callable[[K, K], P]) -> dict[K, Tie]:
         waiting = [other for other in rest if not isinstance(answers[other], float)]
         if not members and not _tested(leader, ordered, test):
             continue
-        found |= _groups([leader, *members], test, pool)
-        pool += 1
+        pools.append([leader, *members])
+    found: dict[K, Tie] = {}
+    for number, members in enumerate(sorted(pools, key=len, reverse=True)):
+        found |= _groups(members, test, number)
     return found
 
 

@@ -27,7 +27,7 @@ def test_holm_makes_more_tests_stricter():
 def test_results_that_may_not_be_compared_form_a_pool_of_their_own():
     table = {("a", "b"): REFUSED, ("a", "c"): REFUSED, ("b", "c"): 0.001}
     found = tie_groups(["a", "b", "c"], by_table(table))
-    assert found == {"a": Tie(0, 1, 1), "b": Tie(1, 1, 1), "c": Tie(1, 2, 1)}
+    assert found == {"a": Tie(1, 1, 1), "b": Tie(0, 1, 1), "c": Tie(0, 2, 1)}, "the larger pool comes first"
 
 
 def test_results_without_tests_are_in_no_group_and_one_result_alone_is():
