@@ -2,7 +2,7 @@
 
 Reads configs, tokenizers and data, never weights. A checkpoint that is not on this machine is planned from the
 published sizes (``presets/sizes.yaml``), its prompts from their characters. What cannot work is said in its row, so
-that one command shows all of it. Leaves out engines other than the native one and models that replay answers.
+that one command shows all of it. Leaves out the speed of engines and models that replay answers.
 """
 
 from __future__ import annotations
@@ -123,8 +123,17 @@ def find_subject(model_cfg: Any, dataset_cfg: Any, row: PlanRow) -> Subject | No
         config = published_config(str(bound["path"]))
         spec = DecodeSpec.build(config.family, **decoding) if "gen_length" in decoding else None
         row.notes.append("checkpoint not here: published sizes, prompt tokens from characters")
+        _check_engine(cls, spec, row)
         return Subject(config, spec, bound, None)
+    _check_engine(cls, spec, row)
     return Subject(config, spec, bound, Codec(place, config, chat=cls.chat, limit=config.context_length))
+
+
+def _check_engine(cls: Any, spec: DecodeSpec | None, row: PlanRow) -> None:
+    """Refuse what an engine cannot honour; its own speed is not known here."""
+    if spec is not None and hasattr(cls, "engine_spec"):
+        cls.engine_spec(spec)
+        row.notes.append("decoded by an engine: forwards as in-process, its speed is not known here")
 
 
 def size_of(config: Any) -> Size:

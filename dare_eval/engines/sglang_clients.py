@@ -15,10 +15,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
+from dare_eval.engines.ends import EndIds
 from dare_eval.engines.http import HttpClient, HttpOptions, need
 from dare_eval.engines.sglang_names import ALGORITHM
 from dare_eval.engines.sglang_replies import Sent, result_of
-from dare_eval.engines.sglang_settings import EndIds, engine_spec, sampling_parameters
+from dare_eval.engines.sglang_settings import engine_spec, sampling_parameters
 from dare_eval.errors import SetupError, UsageError
 from dare_eval.spec import DecodeSpec
 
@@ -112,8 +113,17 @@ class SGLangDecoder:
     weights: int = 0
     """Version of the weights that the engine holds."""
 
-    def generate(self, prompts: Sequence[list[int]], spec: DecodeSpec, seeds: Sequence[int]) -> list[DecodeResult]:
-        """Decode ``prompts`` and return one result per prompt, in order; equal prompts need different seeds."""
+    def generate(
+        self,
+        prompts: Sequence[list[int]],
+        spec: DecodeSpec,
+        seeds: Sequence[int],
+        texts: Sequence[str] | None = None,
+    ) -> list[DecodeResult]:
+        """Decode ``prompts`` and return one result per prompt, in order; equal prompts need different seeds.
+
+        ``texts`` (the rendered prompts) are for engines that take no token ids; this one does.
+        """
         if len(set(zip(map(tuple, prompts), seeds, strict=True))) < len(prompts):
             raise UsageError("two rows have the same prompt and seed, so they would be copies")
         spec = engine_spec(spec)

@@ -11,9 +11,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from dare_eval.engines.ends import EndIds
 from dare_eval.engines.http import need
 from dare_eval.engines.sglang_names import CONTRACT, CONTRACT_VERSION, REPLAY_STEPS, REPLAY_TOKENS
-from dare_eval.engines.sglang_settings import EndIds
 from dare_eval.errors import DataError, SetupError
 from dare_eval.spec import DecodeSpec
 

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from dare_eval.engines.ends import EndIds
 from dare_eval.engines.sglang_names import ALGORITHM, ALL_TOKENS
 from dare_eval.errors import UsageError
 from dare_eval.spec import DecodeSpec
@@ -53,16 +54,6 @@ class SGLangOptions:
             )
         if self.tp % self.ep:
             raise UsageError("ep does not divide tp", seen=f"tp {self.tp}, ep {self.ep}", remedy="ep = tp, or 1")
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class EndIds:
-    """Ids that the rules and the client treat apart."""
-
-    eos_id: int
-    eot_id: int | None
-    stop_ids: tuple[int, ...]
-    """Every id that ends a response, EOS included."""
 
 
 def engine_spec(spec: DecodeSpec, version: str = "") -> DecodeSpec:

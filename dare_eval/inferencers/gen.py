@@ -89,7 +89,8 @@ class DiffusionGenInferencer(GenInferencer):
         store = ItemStore(target.parent, target.stem, context.base, context.fingerprint, writes=self.is_main_process)
         try:
             answer = partial(self._decode, prompts, context.rows)
-            records = ItemLoop(store, context.rows, self.batch_size or 1).run(answer)
+            check = partial(self._check, prompts, context.rows) if hasattr(self.model, "check_prompt") else None
+            records = ItemLoop(store, context.rows, self.batch_size or 1).run(answer, check)
         finally:
             store.close()
         if self.is_main_process:
@@ -98,6 +99,9 @@ class DiffusionGenInferencer(GenInferencer):
                 for record, prompt, gold in zip(records, prompts, golds, strict=True)
             ])  # fmt: skip
         return [record.response for record in records]
+
+    def _check(self, prompts: list[Any], rows: Sequence[Row], index: int) -> None:
+        self.model.check_prompt(self.model.parse_template(prompts[index], mode="gen"), rows[index])
 
     def _decode(self, prompts: list[Any], rows: Sequence[Row], batch: list[int]) -> list[ItemRecord]:
         texts = self._generate([prompts[i] for i in batch], [rows[i] for i in batch])
@@ -128,7 +132,10 @@ class DiffusionGenInferencer(GenInferencer):
             prompt=rendered,
             prompt_sha=sha256_text(rendered),
             response=str(text),
-            extra={"batch_rows": batch_rows, **{name: stats[name] for name in ("cut_tokens", "x0") if stats.get(name)}},
+            extra={
+                "batch_rows": batch_rows,
+                **{name: stats[name] for name in ("cut_tokens", "x0", "prompt_tokens") if stats.get(name)},
+            },
             **{name: stats[name] for name in DECODE_FIELDS if stats.get(name) is not None},
         )
 

@@ -20,6 +20,7 @@ from dare_eval.errors import UsageError, unknown
 from dare_eval.inferencers.likelihood import LikelihoodTask
 from dare_eval.inferencers.rows import Row
 from dare_eval.models.likelihood import LikelihoodModel
+from dare_eval.models.settings import check_settings, context_limit, place_of
 from dare_eval.models.texts import HUMAN_BOT_ROUND, GenText, cut_at_stops, row_seed
 from dare_eval.models.tokens import Codec, Encoded
 from dare_eval.models.x0 import x0_changes
@@ -61,18 +62,24 @@ class DiffusionModel(LikelihoodModel, BaseModel):
         long_prompts: str = "refuse",
         **others: Any,
     ) -> None:
-        self.record_x0 = bool(others.pop("record_x0", False))
+        record_x0 = others.pop("record_x0", False)
         self.check_names(others)
         place, config, spec = self.resolve(path, decoding)
-        limit = min(max_seq_len or config.context_length, config.context_length)
+        given = {"device": device, "attn_backend": attn_backend, "meta_template": meta_template, "record_x0": record_x0}
+        check_settings({"decoding": decoding, **given}, config)
+        limit = context_limit(max_seq_len, config, spec)
         super().__init__(path, limit, meta_template=meta_template)
         if self.chat:
             self.template_parser = APITemplateParser(meta_template or HUMAN_BOT_ROUND)
         self.codec = Codec(place, config, chat=self.chat, limit=limit, long_prompts=long_prompts)
-        self.config, self._spec = config, spec
+        self.config, self._spec, self.record_x0 = config, spec, record_x0
         self.use_likelihood({key: value for key, value in (likelihood or {}).items() if key != "preset"})
-        self.network = _load(place, str((decoding or {}).get("dtype", "float32")), device, attn_backend)
+        self.network = self.open_network(place, str((decoding or {}).get("dtype", "float32")), device, attn_backend)
         self._warm = False
+
+    def open_network(self, place: Path, dtype: str, device: str, attn_backend: str) -> Any:
+        """Return what decodes: here the network itself, in this process."""
+        return _load(place, dtype, device, attn_backend)
 
     @property
     def spec(self) -> DecodeSpec:
@@ -108,17 +115,18 @@ class DiffusionModel(LikelihoodModel, BaseModel):
         The spec is None when ``decoding`` names a preset, and when it gives nothing but a ``dtype``.
         """
         from dare_eval.decoding.canvas import is_block_causal
+        from dare_eval.decoding.stopping import end_tokens
         from dare_eval.networks import read_config, resolve_model_path
 
         if not isinstance(decoding or {}, Mapping):
             raise UsageError("decoding is no dict of settings", seen=decoding, allowed="dict(gen_length=..., ...)")
         settings = dict(decoding or {})
         whole = "preset" not in settings and not _is_empty(settings)
-        if whole:
+        if whole and cls.family:
             DecodeSpec.build(cls.family, **settings)  # the settings before the files: the cheaper check first
         place = resolve_model_path(path)
         config = read_config(place)
-        allowed = (cls.family, *cls.families)
+        allowed = tuple(name for name in (cls.family, *cls.families) if name)
         if config.family not in allowed:
             raise UsageError(
                 f"{cls.__name__} cannot load a checkpoint of family '{config.family}'",
@@ -129,6 +137,7 @@ class DiffusionModel(LikelihoodModel, BaseModel):
         spec = DecodeSpec.build(config.family, **settings) if whole else None
         if spec is not None:
             is_block_causal(config, spec)  # a cache that this network's attention cannot keep is refused here
+            end_tokens(spec, config)
         return place, config, spec
 
     @classmethod
@@ -148,13 +157,15 @@ class DiffusionModel(LikelihoodModel, BaseModel):
                 remedy="add decoding=dict(gen_length=..., block_length=..., steps=...) to the model config",
             )
         place, config, spec = cls.resolve(str(settings.get("path", "")), decoding)
-        Codec(
+        check_settings(settings, config)
+        codec = Codec(
             place,
             config,
             chat=cls.chat,
-            limit=config.context_length,
+            limit=context_limit(settings.get("max_seq_len"), config, spec),
             long_prompts=settings.get("long_prompts", "refuse"),
         )
+        codec.check_template(needed=likelihood is None)
         described = spec.to_dict() if spec else {}
         if likelihood is not None:
             described = LikelihoodTask.build(likelihood).describe(config, str(decoding.get("dtype", "float32")))
@@ -184,6 +195,10 @@ class DiffusionModel(LikelihoodModel, BaseModel):
         """Return the ids of one OpenCompass prompt; a row may say what the reply starts with."""
         prefix = str(row.fields.get("reply_prefix") or "") if row is not None else ""
         return self.codec.encode(prompt, self.spec.gen_length, prefix)
+
+    def check_prompt(self, prompt: Any, row: Row | None = None) -> None:
+        """Raise ``DataError`` when ``prompt`` cannot be rendered, or does not fit the context with its response."""
+        self.encode(prompt, row)
 
     def get_token_len(self, prompt: str) -> int:
         """Return the number of tokens of ``prompt`` without special tokens."""
@@ -215,12 +230,8 @@ def _is_empty(decoding: Mapping[str, Any]) -> bool:
 
 
 def _load(place: Path, dtype: str, device: str, attn_backend: str) -> Any:
-    import torch
-
     from dare_eval.networks import load_network
 
     if device == "spread":
         return load_network(str(place), dtype=dtype, device_map="auto", attn_backend=attn_backend).eval()
-    if device == "auto":
-        device = "cuda" if torch.cuda.is_available() else "cpu"
-    return load_network(str(place), dtype=dtype, device=device, attn_backend=attn_backend).eval()
+    return load_network(str(place), dtype=dtype, device=place_of(device), attn_backend=attn_backend).eval()

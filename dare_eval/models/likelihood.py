@@ -53,15 +53,18 @@ class LikelihoodModel:
         """
         from dare_eval.decoding.likelihood import elbo
 
-        longest = max((len(context) + len(rest) for context, rest in pairs), default=0)
-        if longest > self.codec.limit:
+        self.check_length(max((len(context) + len(rest) for context, rest in pairs), default=0))
+        return elbo(self.network, pairs, self.likelihood_task.options, groups=groups)
+
+    def check_length(self, tokens: int) -> None:
+        """Raise ``DataError`` when a prompt with its option has more ``tokens`` than the context."""
+        if tokens > self.codec.limit:
             raise DataError(
                 "prompt and option are longer than the context",
-                seen=f"{longest} tokens",
+                seen=f"{tokens} tokens",
                 allowed=f"{self.codec.limit} tokens",
                 remedy="use fewer examples",
             )
-        return elbo(self.network, pairs, self.likelihood_task.options, groups=groups)
 
     def get_ppl(self, inputs: Sequence[Any], mask_length: Sequence[int] | None = None) -> NDArray[np.float64]:
         """Return the mean negative log-likelihood per token [B] of each text; lower is better.

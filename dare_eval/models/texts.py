@@ -55,7 +55,7 @@ def last_question(prompt: Any) -> str:
 
 
 def render_chat(tokenizer: Any, prompt: Any, reply_prefix: str = "") -> str:
-    """Return the prompt text after the tokenizer's chat template, ready for the assistant's turn.
+    """Return the prompt text after the tokenizer's chat template, ready for the assistant's turn; raises ``DataError``.
 
     ``reply_prefix`` is text the reply starts with; a last assistant turn of the data set's template is continued,
     not closed.
@@ -68,9 +68,16 @@ def render_chat(tokenizer: Any, prompt: Any, reply_prefix: str = "") -> str:
         )
     turns = messages(prompt)
     opened = bool(turns) and turns[-1]["role"] == "assistant"
-    text: str = tokenizer.apply_chat_template(
-        turns, tokenize=False, add_generation_prompt=not opened, continue_final_message=opened
-    )
+    try:
+        text: str = tokenizer.apply_chat_template(
+            turns, tokenize=False, add_generation_prompt=not opened, continue_final_message=opened
+        )
+    except Exception as error:  # a template is a program: it may raise anything
+        raise DataError(
+            "the chat template cannot be applied",
+            seen=f"{getattr(tokenizer, 'name_or_path', '')}: {type(error).__name__}: {error}",
+            remedy="repair chat_template.jinja (or chat_template in tokenizer_config.json), or copy it again",
+        ) from error
     return text + reply_prefix
 
 

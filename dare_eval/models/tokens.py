@@ -14,6 +14,8 @@ from dare_eval.models.texts import render_chat
 from dare_eval.spec import FAMILIES
 
 LONG_PROMPTS = ("refuse", "cut")
+PROBE = "4711"
+"""A question that every template has to show; digits, which no template rewrites."""
 
 
 class Encoded(NamedTuple):
@@ -39,6 +41,18 @@ class Codec:
         self.chat, self.limit, self.long_prompts = chat, limit, long_prompts
         if chat and not self.tokenizer.chat_template and self.family.chat_template:
             self.tokenizer.chat_template = self.family.chat_template
+
+    def check_template(self, *, needed: bool = True) -> None:
+        """Try the chat template on one question; raises ``DataError`` for none (if ``needed``) and for a broken one."""
+        if not self.chat or not (needed or self.tokenizer.chat_template):
+            return
+        text = render_chat(self.tokenizer, PROBE)
+        if PROBE not in text:
+            raise DataError(
+                "the chat template leaves out what is asked",
+                seen=f"{text[:80]!r} for the question {PROBE!r}",
+                remedy="repair chat_template.jinja (or chat_template in tokenizer_config.json)",
+            )
 
     def encode(self, prompt: Any, gen_length: int, reply_prefix: str = "") -> Encoded:
         """Return the ids of an OpenCompass prompt; raises ``DataError`` when prompt and response do not fit."""

@@ -48,7 +48,7 @@ def save_network(
     folder.mkdir(parents=True, exist_ok=True)
     state = {key: tensor.detach() for key, tensor in network.state_dict().items()}
     _check_keys(network, state)
-    _write_shards(state, folder, int(max_shard_gib * 2**30))
+    write_shards(state, folder, max_shard_gib)
     _write_text(folder / "config.json", json.dumps(_config(network, state), indent=2, ensure_ascii=False) + "\n")
     for name in COMPANIONS if companions_from is not None else ():
         source = Path(companions_from or ".") / name
@@ -72,10 +72,11 @@ def _check_keys(network: DiffusionNetwork, state: dict[str, Tensor]) -> None:
         raise UsageError("a quantised network cannot be saved", allowed="a network opened without quantize")
 
 
-def _write_shards(state: dict[str, Tensor], folder: Path, limit: int) -> None:
+def write_shards(state: dict[str, Tensor], folder: Path, max_shard_gib: float = 5.0) -> None:
+    """Write weights as safetensors shards with their index; shards of an earlier save that are left over go."""
     from huggingface_hub import split_torch_state_dict_into_shards
 
-    plan = split_torch_state_dict_into_shards(state, max_shard_size=limit)
+    plan = split_torch_state_dict_into_shards(state, max_shard_size=int(max_shard_gib * 2**30))
     for name, keys in plan.filename_to_tensors.items():
         _write_tensors({key: state[key] for key in keys}, folder / name)
     written = [path.name for path in folder.glob("*.safetensors") if OURS.fullmatch(path.name)]

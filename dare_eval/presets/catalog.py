@@ -84,9 +84,10 @@ class RunText:
 
     def __str__(self) -> str:
         """Return the text; raises ``UsageError`` for an unknown model or engine."""
-        wrapper = engine_wrapper(self.engine)
+        wrappers = [engine_wrapper(self.engine, base=_is_base(name)) for name in self.models]
         lines = [f'"""{self.about or self._about()}"""', "", "from mmengine.config import read_base", ""]
-        lines += [f"from {wrapper.partition(':')[0]} import {wrapper.partition(':')[2]}", ""] if wrapper else []
+        imports = [f"from {one.partition(':')[0]} import {one.partition(':')[2]}" for one in wrappers if one]
+        lines += [*dict.fromkeys(imports), ""] if imports else []
         lines += ["with read_base():", f"    from {self._place('eval._base.runtime')} import *"]
         lines += [line for name in self.benchmarks for line in self._import(name)]
         places = [self._place("models." + entry(name)["config"]) for name in self.models]
@@ -94,8 +95,8 @@ class RunText:
         lines += [f"    from {place} import models{f' as m{i}' if several else ''}" for i, place in enumerate(places)]
         lines += ["", *([f"models = [{', '.join(f'*m{i}' for i in range(len(places)))}]"] if several else [])]
         for number in range(len(places)):
-            if wrapper:
-                lines += [f'models[{number}]["type"] = {wrapper.partition(":")[2]}']
+            if wrappers[number]:
+                lines += [f'models[{number}]["type"] = {wrappers[number].partition(":")[2]}']
                 lines += [f'models[{number}]["abbr"] += "-{self.engine}"']
             lines += [f"models[{number}]{_keys(key)} = {value!r}" for key, value in self.changes.items()]
         return "\n".join([*lines, *self._datasets(), f'work_dir = "{self.work_dir}"', ""])
@@ -134,18 +135,28 @@ class RunText:
         return f".{module.removeprefix('eval.')}" if module.startswith("eval.") else f"..{module}"
 
 
-def engine_wrapper(engine: str) -> str:
-    """Return the wrapper (``module:class``) of an engine, empty for the native one; ``UsageError`` if unknown."""
+def engine_wrapper(engine: str, *, base: bool = False) -> str:
+    """Return an engine's wrapper (``module:class``) for chat or base models, empty for the native one.
+
+    Raises ``UsageError`` if the engine is unknown.
+    """
     if engine not in catalog()["engines"]:
         raise unknown("engine", engine, catalog()["engines"])
-    return str(catalog()["engines"][engine])
+    known = catalog()["engines"][engine]
+    return str(known.get("base" if base else "wrapper", known.get("wrapper", "")))
 
 
-def stock_text(family: str, benchmark: str) -> str:
-    """Return the content of ``configs/eval/<family>_<benchmark>.py``."""
-    model = model_of(family, benchmark)
-    about = f"{model} on {benchmark}: {catalog()['benchmarks'][benchmark]['about']}."
-    return str(RunText([model], [benchmark], f"runs/{family}_{benchmark}", configs="..", about=about))
+def _is_base(model: str) -> bool:
+    return str(entry(model)["wrapper"]).endswith("BaseModel")
+
+
+def stock_text(family: str, benchmark: str, engine: str = "native") -> str:
+    """Return the content of ``configs/eval/<family>_<benchmark>.py``, or of ``..._<engine>.py``."""
+    model, suffix = model_of(family, benchmark), "" if engine == "native" else f"_{engine}"
+    by = f" through {engine}" if suffix else ""
+    about = f"{model} on {benchmark}{by}: {catalog()['benchmarks'][benchmark]['about']}."
+    work_dir = f"runs/{family}_{benchmark}{suffix}"
+    return str(RunText([model], [benchmark], work_dir, configs="..", about=about, engine=engine))
 
 
 def _keys(dotted: str) -> str:

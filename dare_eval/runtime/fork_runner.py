@@ -142,8 +142,11 @@ class ForkRunner(LocalRunner):
 
 
 def needs_interpreter(task: Any) -> bool:
-    """Whether ``task`` must not run in a fork: several processes per model, or an engine that spawns its own."""
-    kinds = [str(cfg.get("type", "")) for cfg in task.model_cfgs if hasattr(cfg, "get")]
+    """Whether ``task`` must not run in a fork: several processes per model, or an engine that spawns its own.
+
+    A client of a server (``url``) starts nothing.
+    """
+    kinds = [str(cfg.get("type", "")) for cfg in task.model_cfgs if hasattr(cfg, "get") and not cfg.get("url")]
     return task.num_gpus > 1 or any(SPAWNING.search(kind) for kind in kinds)
 
 

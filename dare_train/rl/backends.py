@@ -111,7 +111,11 @@ class InProcess:
         gather(self.network)
 
 
-BACKENDS = Registry("rollout backend", "dare.rollouts", {"inprocess": "dare_train.rl.backends:InProcess"})
+BACKENDS = Registry(
+    "rollout backend",
+    "dare.rollouts",
+    {"inprocess": "dare_train.rl.backends:InProcess", "sglang": "dare_train.rl.served:SGLangRollout"},
+)
 
 
 @contextlib.contextmanager

@@ -96,7 +96,7 @@ def test_several_models_and_changes():
 
 
 def test_an_engine_takes_the_place_of_the_wrapper(monkeypatch):
-    monkeypatch.setitem(catalog()["engines"], "recorded", "dare_eval.models.replay:ReplayModel")
+    monkeypatch.setitem(catalog()["engines"], "recorded", {"wrapper": "dare_eval.models.replay:ReplayModel"})
     text = str(RunText(["sdar-8b-chat"], ["gsm8k"], "runs/x", engine="recorded"))
     assert "from dare_eval.models.replay import ReplayModel" in text
     assert 'models[0]["type"] = ReplayModel' in text

@@ -5,8 +5,9 @@ from __future__ import annotations
 import pytest
 import torch
 
+from dare_eval.engines.ends import EndIds
 from dare_eval.engines.sglang_clients import SGLangDecoder, buckets
-from dare_eval.engines.sglang_settings import EndIds, SGLangOptions, engine_spec
+from dare_eval.engines.sglang_settings import SGLangOptions, engine_spec
 from dare_eval.errors import SetupError, UsageError
 from dare_eval.spec import DecodeSpec
 

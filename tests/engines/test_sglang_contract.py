@@ -7,11 +7,11 @@ from pathlib import Path
 
 import pytest
 
+from dare_eval.engines.ends import EndIds
 from dare_eval.engines.sglang_names import WHOLE
 from dare_eval.engines.sglang_plugin import REQUEST, SCHEDULER, STREAMER
 from dare_eval.engines.sglang_settings import (
     ARCHITECTURES,
-    EndIds,
     SGLangOptions,
     command_line,
     sampling_parameters,

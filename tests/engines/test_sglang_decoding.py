@@ -9,9 +9,10 @@ from types import ModuleType, SimpleNamespace
 import pytest
 
 from dare_eval.decoding import decode
+from dare_eval.engines.ends import EndIds
 from dare_eval.engines.sglang_clients import SGLangDecoder
 from dare_eval.engines.sglang_names import CONTRACT, REPLAY_STEPS, STEP_MAPS, STOP_LENGTH
-from dare_eval.engines.sglang_settings import EndIds, aligned_budget, write_config
+from dare_eval.engines.sglang_settings import aligned_budget, write_config
 from dare_eval.errors import SetupError, UsageError
 from dare_eval.spec import DecodeSpec
 from tests.decoding.conftest import prompts, tiny

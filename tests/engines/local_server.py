@@ -1,0 +1,199 @@
+"""A server on a real socket that speaks SGLang's and OpenAI's protocols, backed by in-process decoding on the CPU.
+
+    python -m tests.engines.local_server tiny-bd-countdown '{"gen_length": 8, "block_length": 4, "steps": 6}' 0
+
+Prints its port. ``--faults N:KIND,...`` spoils the N-th answer: ``drop`` (connection closed), ``half`` (cut reply),
+``words`` (no JSON), ``lacks`` (a part missing), ``busy`` (503), ``slow`` (one second late), ``die`` (the process ends).
+"""
+
+from __future__ import annotations
+
+import argparse
+import dataclasses
+import json
+import os
+import threading
+import time
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from typing import Any, ClassVar
+
+from dare_eval.decoding import DecodeResult, decode
+from dare_eval.engines.sglang_names import (
+    ALGORITHM,
+    CONTRACT,
+    CONTRACT_VERSION,
+    REPLAY_STEPS,
+    REPLAY_TOKENS,
+    STEP_MAPS,
+    STOP_LENGTH,
+)
+from dare_eval.networks import load_network, resolve_model_path
+from dare_eval.spec import DecodeSpec
+
+
+class Served:
+    """A network, its tokenizer and its spec; one request decodes at a time."""
+
+    def __init__(self, model: str, settings: dict[str, Any]) -> None:
+        from dare_eval.models.tokens import Codec
+
+        self.place = resolve_model_path(model)
+        self.network = load_network(str(self.place)).eval()
+        family = self.network.config.family
+        self.spec = DecodeSpec.build(family, **settings)
+        self.codec = Codec(self.place, self.network.config, chat=True, limit=self.network.config.context_length)
+        self.model, self.lock, self.version = model, threading.Lock(), "0"
+
+    def decode(self, ids: list[int], spec: DecodeSpec, seed: int) -> DecodeResult:
+        with self.lock:
+            return decode(self.network, [ids], spec, row_seeds=[seed])[0]
+
+    def generate(self, body: dict[str, Any]) -> dict[str, Any]:
+        ids, wanted = body["input_ids"], body["sampling_params"]
+        length = -(-wanted["max_new_tokens"] // self.spec.block_length) * self.spec.block_length
+        spec = dataclasses.replace(
+            self.spec,
+            gen_length=length,
+            steps=None if self.spec.steps is None else self.spec.steps * length // self.spec.gen_length,
+            temperature=wanted["temperature"],
+            early_stop="none" if wanted["ignore_eos"] else "block",
+        )
+        seed = int(body["rid"].split("-")[2])
+        result = self.decode(ids, spec, seed)
+        stops = () if wanted["ignore_eos"] else wanted["stop_token_ids"]
+        tokens, steps = self._blocks(result, len(ids))
+        end = next((place for place, token in enumerate(tokens) if token in stops), None)
+        visible = min(wanted["max_new_tokens"], len(tokens) if end is None else end + 1)
+        meta = {"id": body["rid"], "completion_tokens": visible, "finish_reason": {"type": "stop"}}
+        meta |= {STEP_MAPS: steps[:visible], REPLAY_TOKENS: tokens, REPLAY_STEPS: steps}
+        meta |= {STOP_LENGTH: [visible], CONTRACT: [CONTRACT_VERSION], "weight_version": self.version}
+        return {"text": self.codec.decode(tokens[:visible]), "output_ids": tokens[:visible], "meta_info": meta}
+
+    def _blocks(self, result: DecodeResult, prompt: int) -> tuple[list[int], list[int]]:
+        """Return whole decoded blocks and their 1-based steps, out of the forwards of a result."""
+        block, tokens, steps = self.spec.block_length, [], []
+        forward = 1 if prompt >= block else 0
+        start, size = 0, block - prompt % block
+        while start < len(result.response):
+            part = slice(start, min(start + size, len(result.response)))
+            if min(result.step_map[part]) < 0:
+                break
+            local = [step - forward + 1 for step in result.step_map[part]]
+            tokens, steps = tokens + result.response[part], steps + local
+            forward += max(local) + 1
+            start, size = part.stop, block
+        return tokens, steps
+
+    def chat(self, body: dict[str, Any], prompt: Any) -> dict[str, Any]:
+        ids = self.codec.encode(prompt, body["max_tokens"]).ids
+        spec = dataclasses.replace(self.spec, temperature=body.get("temperature", 0.0))
+        result = self.decode(ids, spec, body.get("seed", 0))
+        text = self.codec.decode(result.tokens)
+        usage = {"prompt_tokens": len(ids), "completion_tokens": result.generated_tokens}
+        finish = "length" if result.stop == "length" else "stop"
+        return {"choices": [{"message": {"content": text}, "text": text, "finish_reason": finish}], "usage": usage}
+
+    def answer(self, path: str, body: dict[str, Any]) -> Any:
+        if path == "/generate":
+            return self.generate(body)
+        if path == "/v1/chat/completions":
+            turns = [
+                {"role": {"user": "HUMAN", "assistant": "BOT"}.get(one["role"], "SYSTEM"), "prompt": one["content"]}
+                for one in body["messages"]
+            ]
+            return self.chat(body, turns)
+        if path == "/v1/completions":
+            return self.chat(body, body["prompt"])
+        if path == "/v1/models":
+            return {"data": [{"id": self.model}]}
+        if path == "/server_info":
+            return {"version": "0.5.23", "dllm_algorithm": ALGORITHM}
+        if path == "/update_weights_from_disk":
+            with self.lock:
+                self.network = load_network(body["model_path"]).eval()
+                self.version = body["model_path"]
+            return {"success": True, "message": "ok"}
+        if path == "/get_weights_by_name":
+            value = self.network.get_parameter(body["name"]).detach().flatten()
+            return [value[: body["truncate_size"]].tolist()]
+        if path in ("/release_memory_occupation", "/resume_memory_occupation"):
+            return None
+        return {"error": path}
+
+
+class Handler(BaseHTTPRequestHandler):
+    """One connection."""
+
+    protocol_version = "HTTP/1.1"
+    served: Served
+    faults: ClassVar[dict[int, str]] = {}
+    count = 0
+    counting = threading.Lock()
+
+    def log_message(self, *_: Any) -> None:
+        return
+
+    def do_GET(self) -> None:
+        self._reply(200, json.dumps(self.served.answer(self.path, {})).encode())
+
+    def do_POST(self) -> None:
+        body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+        with Handler.counting:
+            Handler.count += 1
+            fault = self.faults.get(Handler.count, "")
+        if fault == "die":
+            os._exit(9)
+        if fault == "drop":
+            self.close_connection = True
+            return
+        if fault == "slow":
+            time.sleep(1.0)
+        answer = self.served.answer(self.path, body)
+        if fault == "lacks":
+            answer = {"meta_info": {}}
+        data = b"" if answer is None else json.dumps(answer).encode()
+        if fault == "words":
+            data = b"<html>try later</html>"
+        if fault == "busy":
+            self._reply(503, b"busy")
+        elif fault == "half":
+            self.send_response(200)
+            self.send_header("Content-Length", str(len(data)))
+            self.end_headers()
+            self.wfile.write(data[: len(data) // 2])
+            self.close_connection = True
+        else:
+            self._reply(200, data)
+
+    def _reply(self, status: int, data: bytes) -> None:
+        self.send_response(status)
+        self.send_header("Content-Type", "application/json")
+        self.send_header("Content-Length", str(len(data)))
+        self.end_headers()
+        self.wfile.write(data)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser()
+    parser.add_argument("model")
+    parser.add_argument("settings", type=json.loads)
+    parser.add_argument("port", type=int)
+    parser.add_argument("--faults", default="")
+    parser.add_argument("--port-file", type=Path)
+    options = parser.parse_args()
+    import torch
+
+    torch.set_num_threads(1)
+    Handler.served = Served(options.model, options.settings)
+    Handler.faults = {int(n): kind for n, _, kind in (one.partition(":") for one in options.faults.split(",") if one)}
+    server = ThreadingHTTPServer(("127.0.0.1", options.port), Handler)
+    if options.port_file:
+        part = options.port_file.with_suffix(".part")
+        part.write_text(str(server.server_address[1]))
+        part.replace(options.port_file)
+    server.serve_forever()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,101 @@
+"""Whole evaluations through servers on real sockets give the table of in-process decoding, faults or not."""
+
+from __future__ import annotations
+
+import pytest
+
+pytestmark = pytest.mark.xdist_group("opencompass")
+
+DECODING = "decoding=dict(gen_length=8, block_length=4, steps=6, cache='block')"
+PATIENCE = "server=dict(retries=6, backoff_s=0.05, timeout_s=20, concurrency=4)"
+HEAD = """
+from mmengine.config import read_base
+with read_base():
+    from dare_eval.configs.datasets.planning.countdown3_gen import countdown3_datasets
+datasets = [dict(countdown3_datasets[0])]
+datasets[0]["reader_cfg"] = dict(datasets[0]["reader_cfg"], test_range="[:24]")
+"""
+
+
+def config(workplace, model: str, name: str = "config.py"):
+    return workplace.config(f"{HEAD}\n{model}\nmodels = [model]\n", name)
+
+
+def native() -> str:
+    return (
+        "from dare_eval.models.sdar import SDARModel\n"
+        f"model = dict(type=SDARModel, abbr='bd', path='tiny-bd-countdown', {DECODING}, batch_size=8)"
+    )
+
+
+def sglang(url: str, more: str = PATIENCE) -> str:
+    return (
+        "from dare_eval.models.sglang import SGLangModel\n"
+        f"model = dict(type=SGLangModel, abbr='bd', path='tiny-bd-countdown', url='{url}', {DECODING},"
+        f" batch_size=8, {more})"
+    )
+
+
+def openai(url: str, more: str = PATIENCE) -> str:
+    return (
+        "from dare_eval.models.openai import OpenAIModel\n"
+        f"model = dict(type=OpenAIModel, abbr='bd', path='tiny-bd-countdown', url='{url}',"
+        f" generation=dict(gen_length=8), batch_size=8, {more})"
+    )
+
+
+def responses(done):
+    return {one["item_id"]: one["response"] for one in done.records("bd", "countdown3")}
+
+
+def test_servers_give_the_table_of_in_process_decoding(workplace, serve):
+    ours = workplace.run(config(workplace, native()), folder="native")
+    assert ours.code == 0, ours.text
+    url = serve(faults="3:drop,6:half,9:words,12:busy,15:slow").url
+    theirs = workplace.run(config(workplace, sglang(url)), folder="sglang")
+    assert theirs.code == 0, theirs.text
+    assert responses(theirs) == responses(ours)
+    assert theirs.row("exact")["value"] == ours.row("exact")["value"]
+    first, second = (one.records("bd", "countdown3") for one in (ours, theirs))
+    for a, b in zip(first, second, strict=True):
+        assert b["step_map"][: len(b["tokens"])] == a["step_map"][: len(b["tokens"])]
+        assert b["nfe"] >= a["nfe"] > 0
+    spoken = workplace.run(config(workplace, openai(url)), folder="openai")
+    assert spoken.code == 0, spoken.text
+    assert responses(spoken) == responses(ours)
+    record = spoken.records("bd", "countdown3")[0]
+    assert record["generated_tokens"] > 0 and record["wall_s"] > 0 and record["extra"]["prompt_tokens"] > 0
+    assert record.get("nfe") is None
+
+
+def test_a_server_killed_in_the_middle_is_a_clear_failure_and_resumes(workplace, serve):
+    whole = workplace.run(config(workplace, sglang(serve().url)), folder="whole")
+    assert whole.code == 0, whole.text
+    mortal = serve(faults="13:die")
+    short = PATIENCE.replace("retries=6", "retries=1")
+    failed = workplace.run(config(workplace, sglang(mortal.url, short)), folder="runs")
+    assert failed.code == 3
+    assert "does not answer" in failed.text and "start it again" in failed.text
+    again = serve(port=mortal.port)
+    resumed = workplace.run(config(workplace, sglang(again.url, short)), folder="runs")
+    assert resumed.code == 0, resumed.text
+    kept = ("wall_s", "extra")
+    a, b = (
+        [{k: v for k, v in one.items() if k not in kept} for one in done.records("bd", "countdown3")]
+        for done in (whole, resumed)
+    )
+    assert [{**one, "run_id": ""} for one in a] == [{**one, "run_id": ""} for one in b]
+
+
+def test_a_reply_that_lacks_a_part_fails_its_batch_and_says_which(workplace, serve):
+    url = serve(faults="2:lacks").url
+    done = workplace.run(config(workplace, sglang(url)))
+    assert done.code == 3
+    assert "step maps" in done.text
+
+
+def test_settings_are_refused_before_anything_is_asked(workplace):
+    for more, said in (("engine=dict(pp=2)", "pipeline"), ("server=dict(retrys=1)", "retries")):
+        done = workplace.run(config(workplace, sglang("http://127.0.0.1:9", more)))
+        assert done.code == 2, done.text
+        assert said in done.text
