@@ -14,8 +14,10 @@ from dare_train.commands.options import (
     Nproc,
     OutputDir,
     Overrides,
+    Quantize,
     ShowConfig,
     SkipBad,
+    Sp,
     ThenEval,
 )
 
@@ -32,6 +34,8 @@ def rl(
     baseline: Baseline = None,
     fresh: Fresh = False,
     nproc: Nproc = 1,
+    sp: Sp = None,
+    quantize: Quantize = None,
     skip_bad: SkipBad = False,
 ) -> None:
     """Reinforcement learning from verifiable rewards: d1, coupled_grpo, cj_grpo, spg, ... (any unknown name lists all).
@@ -62,6 +66,8 @@ def rl(
         baseline=baseline,
         fresh=fresh,
         nproc=nproc,
+        sp=sp,
+        quantize=quantize,
         skip_bad=skip_bad,
     )
     run_verb(request)

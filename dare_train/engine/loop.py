@@ -134,7 +134,7 @@ def train(state: TrainState, config: RunConfig, folder: Path, console: Console) 
             if _due(state.step, settings.eval_every, settings.max_steps):
                 _tell(trackers, state.step, judge(state, metrics, console))
             progress.update(state.step, {key: numbers[key] for key in ("loss", "lr", "tokens_per_s")})
-            stop = bool(world.sums({"stop": float(interrupts.received is not None)})["stop"])
+            stop = world.anyone(interrupts.received is not None)
             if stop or _due(state.step, settings.save_every, settings.max_steps):
                 saved = _save(state, folder, settings.keep_checkpoints)
             if stop and state.step < settings.max_steps:

@@ -69,13 +69,16 @@ class SequenceSplit:
 
 def make_split(world: World) -> SequenceSplit | None:
     """Return the split of this process's group, None when columns are not split; every process must call it."""
-    if world.split == 1:
-        return None
+    return None if world.split == 1 else SequenceSplit(group_of(world))
+
+
+def group_of(world: World) -> Any:
+    """Return the processes that share rows with this one; every process must ask before any uses it."""
     if world.split not in _GROUPS:
         starts = range(0, world.processes, world.split)
         ranks = [list(range(start, start + world.split)) for start in starts]
         _GROUPS[world.split] = [dist.new_group(group) for group in ranks][world.rank]
-    return SequenceSplit(_GROUPS[world.split])
+    return _GROUPS[world.split]
 
 
 def check_split(split: int, heads: int) -> None:

@@ -8,8 +8,7 @@ the columns of a row is ``dare_train.engine.sequence``.
 
 from __future__ import annotations
 
-import contextlib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 
 import torch
@@ -69,26 +68,6 @@ def share_gradients(network: Any, *, now: bool) -> None:
     """Let the next backward pass of a sharded network share its gradients, or keep them whole until one that does."""
     if hasattr(network, "set_requires_gradient_sync"):
         network.set_requires_gradient_sync(now)
-
-
-@contextlib.contextmanager
-def gathered(network: Any) -> Iterator[None]:
-    """Hold the whole weights of a sharded network, so that processes may run different numbers of forwards.
-
-    Meant for rollouts, whose steps depend on the rows. Without gradients; the weights must fit in one process.
-    """
-    from torch.distributed.fsdp import FSDPModule
-
-    units = [module for module in network.modules() if isinstance(module, FSDPModule)]
-    for unit in units:
-        unit.set_reshard_after_forward(False, recurse=False)
-        unit.unshard()
-    try:
-        yield
-    finally:
-        for unit in units:
-            unit.reshard()
-            unit.set_reshard_after_forward(unit is not network and network.frees_layers, recurse=False)
 
 
 def whole_state(network: nn.Module, world: World) -> dict[str, Any]:

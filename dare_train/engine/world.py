@@ -62,17 +62,43 @@ class World:
         return own + list(items[:1]) * (size - len(own)), len(own)
 
     def sums(self, values: Mapping[str, float]) -> dict[str, float]:
-        """Return ``values`` added up over all rows; all processes must pass the same keys."""
+        """Return ``values`` added up over processes with different rows; all processes must pass the same keys.
+
+        Of processes that share rows the first one's values count.
+        """
         if self.processes == 1:
             return dict(values)
         import torch
         import torch.distributed as dist
 
         keys = sorted(values)
-        total_K = torch.tensor([float(values[key]) for key in keys], dtype=torch.float64)
+        mine_K = torch.tensor([float(values[key]) for key in keys], dtype=torch.float64)
+        total_K = mine_K if self.column_rank == 0 else torch.zeros_like(mine_K)
         dist.all_reduce(total_K)
-        # Processes that share rows have passed the same values.
-        return dict(zip(keys, (total_K / self.split).tolist(), strict=True))
+        return dict(zip(keys, total_K.tolist(), strict=True))
+
+    def anyone(self, flag: bool) -> bool:
+        """Return whether any process says so."""
+        if self.processes == 1:
+            return flag
+        import torch
+        import torch.distributed as dist
+
+        count = torch.tensor(int(flag))
+        dist.all_reduce(count)
+        return bool(count)
+
+    def agreed(self, value: T) -> T:
+        """Return what the first of the processes that share rows has; for what may differ, such as a timed verdict."""
+        if self.split == 1:
+            return value
+        import torch.distributed as dist
+
+        from dare_train.engine.sequence import group_of
+
+        held = [value]
+        dist.broadcast_object_list(held, src=self.rank * self.split, group=group_of(self))
+        return held[0]
 
     def gather(self, values: Mapping[str, list[float]]) -> dict[str, list[float]]:
         """Return the lists of all processes joined, by rank; all must pass the same keys."""

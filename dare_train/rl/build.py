@@ -155,9 +155,3 @@ def _check_plain(config: RlConfig) -> None:
             seen=f"model.lora.dropout = {config.model.lora.dropout}",
             allowed="0",
         )
-    if config.train.sequence_parallel > 1:
-        raise UsageError(
-            "rollouts are not split by columns",
-            seen=f"train.sequence_parallel = {config.train.sequence_parallel}",
-            allowed="1",
-        )

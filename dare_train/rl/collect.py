@@ -65,6 +65,8 @@ class Collector:
         times.lap("rollout_s")
         steps = self._judge_steps(groups) if self.recorder == "states" else None
         outcomes = _cut([outcome for part in pending for outcome in part.result()], list(map(len, groups)))
+        # Verdicts have time limits: processes that share rows go by one of them.
+        groups, outcomes, steps = self.parts.world.agreed((groups, outcomes, steps))
         times.lap("reward_s")
         if self.recorder == "tree":
             trajectories = self._trees(groups, outcomes)

@@ -15,7 +15,7 @@ from torch.distributed.fsdp import FSDPModule
 
 
 def shards(network: nn.Module) -> list[FSDPModule]:
-    """Return the sharded parts of ``network``; none for a whole one."""
+    """Return the sharded parts of ``network``, itself first; none for a whole one."""
     return [module for module in network.modules() if isinstance(module, FSDPModule)]
 
 
@@ -28,8 +28,8 @@ def gather(network: nn.Module) -> None:
 
 def scatter(network: nn.Module) -> None:
     """Give back what :func:`gather` brought."""
-    for part in shards(network):
-        part.set_reshard_after_forward(True, recurse=False)
+    for place, part in enumerate(shards(network)):
+        part.set_reshard_after_forward(place > 0 and bool(network.frees_layers), recurse=False)
         part.reshard()
 
 

@@ -133,10 +133,11 @@ class Reinforce:
             path.parent.mkdir(parents=True, exist_ok=True)
             held = (self.held.number, self.held.batches, self.held.figures) if inside else None
             anchor = self._anchor.state() if self._anchor is not None and moved else None
-            torch.save({"held": held, "anchor": anchor}, path)
+            if self.parts.world.column_rank == 0:
+                torch.save({"held": held, "anchor": anchor}, path)
             kept["processes"] = self.parts.world.size
             for old in sorted(path.parent.glob(f"step_*_rank{self.parts.world.rank}.pt"))[:-KEPT_FILES]:
-                old.unlink()
+                old.unlink(missing_ok=True)
         return kept
 
     def restore(self, state: Mapping[str, Any]) -> None:

@@ -94,5 +94,6 @@ def in_processes(folder: Path, plan: dict[str, Any], processes: int = 2) -> Any:
     command = [sys.executable, "-m", *launcher, "-m", "tests.train.parallel_worker", str(path)]
     env = {**os.environ, "OMP_NUM_THREADS": "1"}
     done = subprocess.run(command, cwd=ROOT, env=env, capture_output=True, text=True, timeout=500, check=False)
-    assert done.returncode == 0, done.stdout[-4000:] + done.stderr[-4000:]
+    said = [line for line in done.stderr.splitlines() if line.startswith("[rank0]")]
+    assert done.returncode == 0, "\n".join(said[-40:]) or done.stderr[-4000:]
     return torch.load(folder / "found.pt", weights_only=False)

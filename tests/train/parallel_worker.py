@@ -16,6 +16,7 @@ from pathlib import Path
 import torch
 from rich.console import Console
 
+import dare_train.rl.config  # noqa: F401  - makes the verb known
 from dare_eval.decoding import decode
 from dare_eval.networks import build_network
 from dare_eval.spec import DecodeSpec
@@ -23,8 +24,9 @@ from dare_train.algorithms.build import METHODS
 from dare_train.config import VERBS, TrainSettings
 from dare_train.draws import seeded
 from dare_train.engine.sequence import make_split
-from dare_train.engine.sharding import gathered, place
+from dare_train.engine.sharding import place
 from dare_train.engine.world import World, join_world, leave_world
+from dare_train.rl.gather import gathered
 from dare_train.run import run
 from dare_train.scorer import Scorer
 from dare_train.settings import validate

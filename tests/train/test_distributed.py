@@ -14,6 +14,7 @@ import pytest
 import torch
 import yaml
 
+import dare_train.rl.config  # noqa: F401  - makes the verb known
 from dare_train.algorithms.build import METHODS
 from dare_train.config import VERBS
 from dare_train.engine.checkpoint import checkpoints
@@ -21,6 +22,7 @@ from dare_train.engine.metrics import read_metrics
 from dare_train.run import run
 from dare_train.settings import validate
 from tests.networks.shapes import LLADA2, LLADA_MOE, SDAR_MOE
+from tests.rl import conftest as rl
 from tests.train.conftest import ARCHITECTURE, merged, weights_of
 from tests.train.parallel_cases import in_processes
 from tests.train.test_loop import quiet
@@ -36,6 +38,8 @@ PAIRS = {
     "data": {"train": "puzzles/countdown_pairs[sft:50,validation:9]", "end_of_turn": False},
     "train": {"batch_size": 4, "micro_batch_size": 1},
 }
+PRACTICE = merged(rl.BASE, {"model": {"architecture": None, "tokenizer": None}})
+BLOCK_PRACTICE = rl.BLOCKS
 
 
 def experts(shape, **changes):
@@ -65,6 +69,8 @@ RUNS = {
     "pairs": ("preference", PAIRS, {}),
     "pairs_adapter": ("preference", merged(PAIRS, {"model": {"lora": {"rank": 4}}}), {}),
     "pairs_columns": ("preference", PAIRS, spread(sequence_parallel=2)),
+    "rollouts": ("rl", PRACTICE, spread(sequence_parallel=2)),
+    "block_rollouts": ("rl", merged(PRACTICE, BLOCK_PRACTICE), spread(sequence_parallel=2)),
     "experts": ("sft", experts(LLADA_MOE), {}),
     "block_experts": ("sft", experts(SDAR_MOE), spread(gradient_checkpointing=True)),
     "half": ("sft", experts(LLADA_MOE, model={"dtype": "float32"}, train={"precision": "bf16"}), {}),

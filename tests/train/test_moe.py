@@ -1,4 +1,4 @@
-"""Mixtures of experts train: routers in float32, balance in the curve, the auxiliary loss as defined, routers frozen."""
+"""Mixtures of experts train: routers in float32, balance in the curve, the auxiliary loss as defined, frozen ones."""
 
 from __future__ import annotations
 
