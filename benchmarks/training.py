@@ -4,7 +4,7 @@
     python benchmarks/training.py loss samples        # some of them
     python benchmarks/training.py --quick             # small sizes, seconds: does the benchmark itself work?
 
-Times are CPU times of this process, variants take turns and each one's median counts; memory is the peak of the
+Times are CPU times of this process, variants take turns and each one's best counts; memory is the peak of the
 resident set above what was resident before, weights and optimizer states included in that (Linux), each variant in a
 process of its own.
 
@@ -20,12 +20,12 @@ from __future__ import annotations
 import argparse
 import json
 import os
-import statistics
 import subprocess
 import sys
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -55,18 +55,18 @@ class Size:
     """Model and batch sizes."""
 
     width: int = 256
-    layers: int = 4
+    layers: int = 2
     vocab: int = 1024
     rows: int = 16
-    batches: int = 6
+    batches: int = 2
     longest: int = 512
     loss_vocab: int = 126464
     loss_positions: int = 2048
-    repeat: int = 5
-    steps: int = 30
+    repeat: int = 3
+    steps: int = 8
 
 
-QUICK = Size(width=32, layers=2, vocab=64, rows=4, batches=2, loss_vocab=2048, loss_positions=2048, repeat=1, steps=4)
+QUICK = Size(width=32, layers=2, vocab=64, rows=4, batches=2, loss_vocab=32768, loss_positions=2048, repeat=1, steps=4)
 
 
 def make_network(size: Size, *, vocab: int | None = None, layers: int | None = None) -> Any:
@@ -137,16 +137,15 @@ def train_step(algorithm: Any, network: Any, step: int) -> None:
 # --- measurements ----------------------------------------------------------------------------------------------------
 
 
-def median_times(variants: dict[str, Callable[[], object]], repeat: int) -> dict[str, float]:
-    """Return the median CPU seconds of each variant; they take turns, after one round that does not count."""
+def best_times(variants: dict[str, Callable[[], object]], repeat: int) -> dict[str, float]:
+    """Return the least CPU seconds of each variant; they take turns."""
     found: dict[str, list[float]] = {name: [] for name in variants}
-    for round_number in range(repeat + 1):
+    for _ in range(repeat):
         for name, work in variants.items():
             began_s = time.process_time()
             work()
-            if round_number:
-                found[name].append(time.process_time() - began_s)
-    return {name: statistics.median(values) for name, values in found.items()}
+            found[name].append(time.process_time() - began_s)
+    return {name: min(values) for name, values in found.items()}
 
 
 def peak_above_mib(work: Callable[[], object]) -> float:
@@ -197,7 +196,7 @@ def packing(size: Size, quick: bool) -> dict[str, float]:
     times = dict.fromkeys(names, 0.0)
     for step in range(size.batches):
         variants = {name: lambda name=name, step=step: train_step(algorithms[name], network, step) for name in names}
-        for name, spent_s in median_times(variants, size.repeat).items():
+        for name, spent_s in best_times(variants, size.repeat).items():
             times[name] += spent_s
     memory = {f"{name}_mib": probe(name, quick) for name in names}
     speed, speed_512 = times["padded"] / times["packed"], times["padded_512"] / times["packed"]
@@ -240,10 +239,13 @@ def loss(size: Size, quick: bool) -> dict[str, float]:
     """Measure the chunked loss against the plain one; both give the same value."""
     network, hidden_XD, target_X = loss_inputs(size)
     sizes = {"plain": size.loss_positions, "chunked": None}
-    values = [loss_step(network, hidden_XD, target_X, chunk) for chunk in sizes.values()]
-    torch.testing.assert_close(values[0], values[1])
-    steps = {name: lambda chunk=chunk: loss_step(network, hidden_XD, target_X, chunk) for name, chunk in sizes.items()}
-    times = median_times(steps, size.repeat)
+    values: dict[str, Tensor] = {}
+
+    def step(name: str) -> None:
+        values[name] = loss_step(network, hidden_XD, target_X, sizes[name])
+
+    times = best_times({name: partial(step, name) for name in sizes}, max(size.repeat - 1, 1))
+    torch.testing.assert_close(values["plain"], values["chunked"])
     memory = {name: probe(name, quick) for name in sizes}
     return {
         "plain_s": times["plain"],
@@ -311,7 +313,7 @@ def overhead(size: Size, quick: bool) -> dict[str, float]:
     algorithm = packing_variant("packed", size)
     settings = OptimSettings()
     state = TrainState(network, build_optimizer(network, settings), algorithm, World())
-    numbers = [train_step(state, run_settings(settings, size), Path()) for _ in range(size.steps)][2:]
+    numbers = [train_step(state, run_settings(settings, size), Path()) for _ in range(size.steps)][1:]
     outside, whole = (sum(n[key] for n in numbers) for key in ("outside_s", "step_s"))
     return {"outside_s": outside / len(numbers), "step_s": whole / len(numbers), "share": outside / whole}
 

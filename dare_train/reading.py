@@ -54,7 +54,7 @@ def read_examples(plan: ModelPlan, settings: DataSettings) -> TrainingRows:
 
     heldout = {str(item): list(rows([item])) for item in held}
     if settings.streaming:
-        return _streamed(partial(rows, train), settings.shuffle_buffer, train, heldout, skipped, alone)
+        return _streamed(partial(rows, train), _buffer(settings), train, heldout, skipped, alone)
     if settings.prepared:
         digest = rendering_digest(plan.tokenizer, settings)
         examples, sources = read_prepared(Path(settings.prepared), digest)
@@ -76,7 +76,7 @@ def read_pair_set(plan: ModelPlan, settings: PairSettings) -> TrainingRows:
 
     heldout = {str(item): list(pairs([item])) for item in held}
     if settings.streaming:
-        return _streamed(partial(pairs, train), settings.shuffle_buffer, train, heldout, skipped, both)
+        return _streamed(partial(pairs, train), _buffer(settings), train, heldout, skipped, both)
     found = {str(item): list(pairs([item])) for item in train}
     rows = [pair for part in found.values() for pair in part]
     sources = {name: len(part) for name, part in found.items()}
@@ -90,6 +90,11 @@ def read_texts(plan: ModelPlan, settings: TextSettings) -> TrainingRows:
     cut = partial(text_sequences, plan.tokenizer, plan.config.eos_id, settings=settings, skipped=skipped)
     heldout = {str(item): list(cut(selections=[item])) for item in held}
     return _streamed(partial(cut, selections=train), settings.shuffle_buffer, train, heldout, skipped, alone)
+
+
+def _buffer(settings: DataSettings) -> int:
+    """Return the rows that a stream is shuffled through; none leaves its order."""
+    return settings.shuffle_buffer if settings.shuffle else 0
 
 
 def assumed_rows(settings: Any) -> TrainingRows:

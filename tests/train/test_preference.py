@@ -23,6 +23,7 @@ from dare_train.replay import replay_backward
 from dare_train.run import run
 from dare_train.scorer import Scorer
 from dare_train.settings import validate
+from tests.train.conftest import same_weights, weights_of
 from tests.train.test_loop import quiet
 from tests.train.test_scorer import TOKENS, network
 
@@ -176,6 +177,36 @@ def test_conversations_are_pairs():
     other = [turns[0], {"role": "assistant", "content": "3"}]
     chosen, rejected = to_pair({"chosen": turns, "rejected": other}, PairSettings(train="x"), 4)
     assert (chosen.answer, rejected.answer, chosen.index) == ("2", "3", 4) and chosen.turns == rejected.turns
+
+
+def pairs_file(tmp_path, extra=()):
+    def turns(answer):
+        return [{"role": "user", "content": "1 2 3 = 6"}, {"role": "assistant", "content": answer}]
+
+    rows = [{"chosen": turns(f"1 + 2 + {n}"), "rejected": turns(f"1 - 2 - {n}"), "score": n} for n in range(20)]
+    path = tmp_path / "pairs.jsonl"
+    path.write_text("".join(json.dumps(row) + "\n" for row in [*rows, *extra]))
+    return path
+
+
+def test_conversations_are_trained_on_and_streamed_alike(tmp_path):
+    """UltraFeedback's layout: conversations that end with the answers, scores beside them; a bad pair is counted."""
+    path = pairs_file(tmp_path, [{"chosen": [], "rejected": []}])
+    found = {}
+    for streaming in (False, True):
+        data = {"train": str(path), "streaming": streaming, "shuffle": False, "on_bad_row": "skip"}
+        config = recipe(tmp_path / str(streaming), data=data, train={"max_steps": 2, "batch_size": 5, "threads": 1})
+        folder = run(config, METHODS["preference"], quiet())
+        found[streaming] = weights_of(folder.path)
+        manifest = json.loads((folder.path / "manifest.json").read_text())
+        assert manifest["data"]["skipped"] == {"field 'chosen' is no conversation that ends with the assistant": 1}
+    assert same_weights(found[False], found[True])
+
+
+def test_settings_of_single_rows_do_not_apply_to_pairs():
+    for setting in ({"prepared": "x"}, {"messages_field": "x"}, {"eos_padding": "batch"}):
+        with pytest.raises(UsageError, match="do not apply to pairs"):
+            validate(PairSettings, {"train": "x", **setting})
 
 
 def recipe(tmp_path, **changes):
