@@ -34,10 +34,18 @@ class Terminal:
 
     @property
     def spec(self) -> DecodeSpec:
-        """Return the checked decode spec; raises ``UsageError`` for settings that cannot work."""
+        """Return the checked decode spec; raises ``UsageError`` for settings that cannot work on this checkpoint."""
+        from dare_eval.decoding.canvas import is_block_causal
+        from dare_eval.decoding.stopping import end_tokens
+        from dare_eval.models.settings import context_limit
         from dare_eval.spec import DecodeSpec
 
-        return DecodeSpec.build(self.codec.config.family, **self.settings)
+        config = self.codec.config
+        spec = DecodeSpec.build(config.family, **self.settings)
+        is_block_causal(config, spec)
+        end_tokens(spec, config)
+        context_limit(None, config, spec)
+        return spec
 
     def answer(self, turns: Sequence[Mapping[str, str]] | str, view: View) -> DecodeResult:
         """Decode one answer to ``turns`` (or to a bare text) and show it in ``view`` as it forms.
@@ -69,21 +77,26 @@ def open_terminal(
     ``settings`` are ``key=value`` texts; ``preset`` is a benchmark whose settings of the preset table apply. Settings
     are checked before weights are read. Raises the errors of ``dare_eval.networks`` and ``dare_eval.spec``.
     """
+    from dare_eval.models.settings import check_device, context_limit, place_of
     from dare_eval.models.tokens import Codec
     from dare_eval.networks import load_network, read_config, resolve_model_path
     from dare_eval.presets import entry, models
 
+    check_device(device)
     place = resolve_model_path(entry(name)["path"] if name in models() else name)
     config = read_config(place)
     _quiet()
-    codec = Codec(place, config, chat=not raw, limit=config.context_length)
+    codec = Codec(place, config, chat=not raw, limit=context_limit(None, config, None))
     if not raw and not codec.tokenizer.chat_template:
         raise UsageError("this checkpoint has no chat template", seen=name, remedy="--raw continues a bare text")
+    codec.check_template()
     chosen = {**default_settings(name, config, preset), **parse_settings(settings)}
     found = Terminal(None, codec, {"dtype": dtype, **chosen})  # type: ignore[arg-type]
     _ = found.spec
-    where = _device() if device == "auto" else device
-    found.network = load_network(str(place), dtype=found.spec.dtype, device=where)
+    if device == "spread":
+        found.network = load_network(str(place), dtype=found.spec.dtype, device_map="auto")
+    else:
+        found.network = load_network(str(place), dtype=found.spec.dtype, device=place_of(device))
     return found
 
 
@@ -128,12 +141,6 @@ def cost_line(result: DecodeResult) -> str:
         f"NFE {result.nfe}, {result.tokens_per_forward:.2f} tokens/forward, {result.tokens_per_second:.1f} tokens/s, "
         f"{result.generated_tokens} tokens in {result.wall_s:.2f} s, stop: {result.stop}"
     )
-
-
-def _device() -> str:
-    import torch
-
-    return "cuda" if torch.cuda.is_available() else "cpu"
 
 
 def _quiet() -> None:

@@ -11,12 +11,24 @@ import torch
 
 from dare_eval.decoding.canvas import Canvas
 from dare_eval.decoding.rows import Rows
+from dare_eval.errors import UsageError
 from dare_eval.networks.config import NetworkConfig
 from dare_eval.spec import DecodeSpec
 
 
 def end_tokens(spec: DecodeSpec, config: NetworkConfig) -> frozenset[int]:
-    """Return every id that ends a response: the checkpoint's EOS, end of turn and stop ids, and those of the spec."""
+    """Return every id that ends a response: the checkpoint's EOS, end of turn and stop ids, and those of the spec.
+
+    Raises ``UsageError`` for a stop id that no token of this vocabulary has: it would never stop anything.
+    """
+    strange = [token for token in spec.stop_ids if token >= config.vocab_size]
+    if strange:
+        raise UsageError(
+            "stop_ids lie outside the vocabulary",
+            seen=", ".join(map(str, strange)),
+            allowed=f"0 .. {config.vocab_size - 1}",
+            remedy="take the ids from this checkpoint's tokenizer",
+        )
     return frozenset((config.eos_id, *config.stop_ids, *spec.stop_ids))
 
 

@@ -17,7 +17,7 @@ from typing import Any
 
 from opencompass.utils import get_logger
 
-from dare_eval.errors import IncompleteError
+from dare_eval.errors import DataError, IncompleteError
 from dare_eval.inferencers.item_store import ItemStore
 from dare_eval.inferencers.rows import Row
 from dare_eval.records.atomic import write_atomic
@@ -28,6 +28,8 @@ PROGRESS_S = 15.0
 
 Answer = Callable[[list[int]], Sequence[ItemRecord]]
 """From positions in the data set to one record each."""
+Check = Callable[[int], object]
+"""Looks at the prompt of one item; raises ``DataError`` when the model cannot take it."""
 
 
 class ItemsFailedError(IncompleteError):
@@ -69,11 +71,17 @@ class ItemLoop:
     answered: int = 0
     last_note_s: float = field(default_factory=time.monotonic)
 
-    def run(self, answer: Answer) -> list[ItemRecord]:
-        """Return one record per row, in order; raises :class:`ItemsFailedError` when one is missing at the end."""
+    def run(self, answer: Answer, check: Check | None = None) -> list[ItemRecord]:
+        """Return one record per row, in order; raises :class:`ItemsFailedError` when one is missing at the end.
+
+        ``check`` sees every item that is still to answer before the first is answered: a prompt that cannot work ends
+        the data set before time is spent on the others. Raises ``DataError`` then.
+        """
         todo = [index for index, row in enumerate(self.rows) if row.item_id not in self.store.done]
         if kept := len(self.rows) - len(todo):
             get_logger().info(f"{kept} of {len(self.rows)} items were decoded before and are kept")
+        if check is not None:
+            self._check(check, todo)
         for start in range(0, len(todo), self.batch_items):
             self._answer(answer, todo[start : start + self.batch_items])
             self._note_progress(len(todo))
@@ -83,6 +91,24 @@ class ItemLoop:
         if missing:
             raise ItemsFailedError(self.failed, len(self.rows) - missing, len(self.rows))
         return [self.store.done[row.item_id] for row in self.rows]
+
+    def _check(self, check: Check, todo: list[int]) -> None:
+        found: dict[int, DataError] = {}
+        for index in todo:
+            try:
+                check(index)
+            except DataError as error:
+                found[index] = error
+        if not found:
+            return
+        index, first = next(iter(found.items()))
+        others = f" (and of {len(found) - 1} more)" if len(found) > 1 else ""
+        raise DataError(
+            f"item {self.rows[index].index}{others}: {first.what}",
+            seen=first.seen,
+            allowed=first.allowed,
+            remedy=first.remedy,
+        ) from first
 
     def _answer(self, answer: Answer, batch: list[int]) -> None:
         try:

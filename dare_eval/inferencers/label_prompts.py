@@ -28,13 +28,18 @@ class LabelPrompts:
         """
         chosen = self.examples[index]
         for kept in range(len(chosen), -1, -1):
-            ice = self.retriever.generate_ice(chosen[:kept], ice_template=self.templates["ice_template"])
-            prompts = [
-                self.retriever.generate_label_prompt(index, ice, label, **self.templates) for label in self.labels
-            ]
+            prompts = self._with(index, chosen[:kept])
             if not kept or fits(prompts):
                 break
         return prompts, len(chosen) - kept
+
+    def bare(self, index: int) -> list[Any]:
+        """Return one prompt per label without any example: the shortest that :meth:`of` can come to."""
+        return self._with(index, [])
+
+    def _with(self, index: int, examples: list[int]) -> list[Any]:
+        ice = self.retriever.generate_ice(examples, ice_template=self.templates["ice_template"])
+        return [self.retriever.generate_label_prompt(index, ice, label, **self.templates) for label in self.labels]
 
     def _labels(self) -> list[Any]:
         found = list(self.retriever.get_labels(**self.templates))

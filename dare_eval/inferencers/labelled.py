@@ -99,7 +99,8 @@ class LabelledRun:
         test = reader.dataset["test"]
         known = context or ItemContext(target.stem, make_rows(test, target.stem), "")
         with closing(ItemStore(target.parent, target.stem, known.base, known.fingerprint, writes=writes)) as store:
-            records = ItemLoop(store, known.rows, batch_items).run(partial(self._answer, known.rows))
+            loop = ItemLoop(store, known.rows, batch_items)
+            records = loop.run(partial(self._answer, known.rows), self._check)
         labels = [self.prompts.labels[record.extra[FIELD]["chosen"]] for record in records]
         golds = test[reader.output_column] if reader.output_column else [None] * len(records)
         if writes:
@@ -107,6 +108,13 @@ class LabelledRun:
                 prediction(record, label, gold) for record, label, gold in zip(records, labels, golds, strict=True)
             ])  # fmt: skip
         return labels
+
+    def _check(self, index: int) -> None:
+        """Refuse an item whose options exceed the context even without examples."""
+        for prompt in self._parsed(self.prompts.bare(index)):
+            # Tokens are at least a byte long, so short texts need no tokenizer.
+            if len(self.model.open_text(prompt).encode()) >= self.model.codec.limit:
+                self.model.check_length(len(self.model.open_ids(prompt)))
 
     def _answer(self, rows: Sequence[Row], batch: list[int]) -> list[ItemRecord]:
         started = time.perf_counter()

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from dare_eval.decoding.likelihood.options import ElboResult, LikelihoodOptions
-from dare_eval.errors import unknown
+from dare_eval.errors import UsageError, unknown
 
 RANKINGS = ("token", "sum", "byte")
 """Log-likelihood per token, of the whole continuation, or per UTF-8 byte of it."""
@@ -29,6 +29,8 @@ class LikelihoodTask:
     @classmethod
     def build(cls, settings: Mapping[str, Any]) -> LikelihoodTask:
         """Return the checked settings; raises ``UsageError`` for an unknown key or a value out of range."""
+        if not isinstance(settings, Mapping):
+            raise UsageError("likelihood is no dict of settings", seen=settings, allowed="dict(mc_num=128, ...)")
         given = dict(settings)
         rank_by = given.pop("rank_by", None)
         known = [field.name for field in dataclasses.fields(LikelihoodOptions)]

@@ -32,6 +32,7 @@ def bound_model(model_cfg: Any, dataset_cfg: Any) -> Any:
     """
     if getattr(resolve("model", model_cfg["type"], MODELS), "estimates_likelihood", False):
         check_inferencer(dataset_cfg)
+        _check_likelihood(model_cfg.get("likelihood"))
         if is_likelihood(dataset_cfg):
             return _bound_likelihood(model_cfg, dataset_cfg)
     decoding = model_cfg.get("decoding") or {}
@@ -42,6 +43,12 @@ def bound_model(model_cfg: Any, dataset_cfg: Any) -> Any:
     if decoding:
         bound["decoding"] = bind(dict(decoding), _benchmark(dataset_cfg))
     return bound
+
+
+def _check_likelihood(settings: Any) -> None:
+    """Check likelihood settings on every data set: the model is built with them, whatever it is asked to do."""
+    named = settings if not hasattr(settings, "items") else {k: v for k, v in settings.items() if k != "preset"}
+    LikelihoodTask.build({} if named is None else named)
 
 
 def bind_loaded(model: Any, model_cfg: Any, dataset_cfg: Any) -> None:

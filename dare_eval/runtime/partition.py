@@ -34,6 +34,7 @@ from dare_eval.runtime.folder_lock import hold
 from dare_eval.runtime.limits import apply_limit, limit_of_environment
 from dare_eval.runtime.manifests import start_manifest
 from dare_eval.runtime.plan import Pair, check_combinations, check_scorer, plan_pair, score_settings
+from dare_eval.runtime.preflight import joined
 from dare_eval.runtime.reuse import adopt_unfinished, drop_stale, settle_predictions
 from dare_eval.runtime.sidecars import read_sidecar
 
@@ -64,19 +65,26 @@ class _Partitioner(BasePartitioner):
         return tasks
 
     def _pairs(self, combinations: list[Any], work_dir: str, stage: str) -> Iterator[tuple[Any, Any, Pair]]:
-        """Yield the pairs that can run; the others become recorded failures."""
+        """Yield the pairs that can run; the others become recorded failures.
+
+        Raises ``UsageError`` when a setting is wrong, after a look at every pair: one message lists all faults.
+        """
         check_combinations(combinations)
+        usable: list[tuple[Any, Any, Pair]] = []
+        faults: dict[tuple[str, str], DareError] = {}  # of a model, once for all its data sets
         for combination in combinations:
             for model_cfg in combination["models"]:
                 for dataset_cfg in combination["datasets"]:
                     names = {"model": model_abbr_from_cfg(model_cfg), "dataset": dataset_abbr_from_cfg(dataset_cfg)}
                     try:
-                        yield model_cfg, dataset_cfg, plan_pair(model_cfg, dataset_cfg)
-                    except UsageError as error:
-                        what = f"model '{names['model']}' on '{names['dataset']}': {error.what}"
-                        raise UsageError(what, seen=error.seen, allowed=error.allowed, remedy=error.remedy) from error
+                        usable.append((model_cfg, dataset_cfg, plan_pair(model_cfg, dataset_cfg)))
                     except DareError as error:
-                        record_failure(work_dir, failure_from(error, stage=stage, **names))
+                        faults.setdefault((names["model"], str(error)), _about(error, **names))
+                        if not isinstance(error, UsageError):
+                            record_failure(work_dir, failure_from(error, stage=stage, **names))
+        if any(isinstance(fault, UsageError) for fault in faults.values()):
+            raise joined(UsageError, sorted(faults.values(), key=lambda fault: not isinstance(fault, UsageError)))
+        yield from usable
 
 
 class InferPartitioner(_Partitioner):
@@ -166,6 +174,12 @@ class EvalPartitioner(_Partitioner):
                 task = {"models": [model_cfg], "datasets": [[dataset_cfg]], "work_dir": work_dir, **add_cfg}
                 tasks.append(Config(task))
         return tasks
+
+
+def _about(error: DareError, model: str, dataset: str) -> DareError:
+    """Return ``error`` with the names of the pair that it is about."""
+    what = f"model '{model}' on '{dataset}': {error.what}"
+    return type(error)(what, seen=error.seen, allowed=error.allowed, remedy=error.remedy)
 
 
 def _check_folder(work_dir: Path) -> None:

@@ -1,13 +1,14 @@
 """Checks a whole config before anything runs: every dotted path imports, every model and data set can be used.
 
-``dare-eval run`` calls it. Plain ``opencompass`` finds the same faults when it plans, and goes on with what works.
+``dare-eval run`` calls it. Plain ``opencompass`` finds the same faults when it plans: wrong settings refuse the run,
+of everything else it goes on with what works.
 """
 
 from __future__ import annotations
 
 import contextlib
 import io
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 from opencompass.utils import dataset_abbr_from_cfg, model_abbr_from_cfg
@@ -22,7 +23,7 @@ PARTS = ("models", "datasets", "infer", "eval", "summarizer")
 
 
 def check_config(cfg: Any) -> None:
-    """Raise the first kind of error that ``cfg`` has, listing all of that kind: usage, then environment, then data."""
+    """Raise the first kind of error that ``cfg`` has (usage, then environment, then data), listing every fault."""
     share_data_root()
     for key in ("models", "datasets"):
         if not cfg.get(key):
@@ -32,7 +33,7 @@ def check_config(cfg: Any) -> None:
     for kind in (UsageError, SetupError, DataError, DareError):
         found = [error for error in errors if isinstance(error, kind)]
         if found:
-            raise _joined(kind, found)
+            raise joined(kind, [*found, *(error for error in errors if error not in found)])
 
 
 def _errors(cfg: Any) -> Iterator[DareError]:
@@ -62,12 +63,17 @@ def _error_of(action: Any, about: str = "") -> Iterator[DareError]:
         yield type(error)(about + error.what, seen=error.seen, allowed=error.allowed, remedy=error.remedy)
 
 
-def _joined(kind: type[DareError], errors: list[DareError]) -> DareError:
+def joined(kind: type[DareError], errors: Sequence[DareError]) -> DareError:
+    """Return the one error of ``errors``, or one of ``kind`` that lists them all, each with its remedy."""
     unlike = {error.what: error for error in errors}
-    first = next(iter(unlike.values()))
     if len(unlike) == 1:
-        return first
-    listed = "\n".join(f"- {error.what}" + (f" ({error.seen})" if error.seen else "") for error in unlike.values())
-    return kind(
-        f"{len(unlike)} things of this config cannot work", seen=listed, allowed=first.allowed, remedy=first.remedy
-    )
+        return next(iter(unlike.values()))
+    listed = "\n".join(_as_entry(error) for error in unlike.values())
+    return kind(f"{len(unlike)} things of this config cannot work", seen=listed, remedy="repair each of them")
+
+
+def _as_entry(error: DareError) -> str:
+    seen = f" ({error.seen})" if error.seen is not None else ""
+    allowed = f"; allowed: {error.allowed}" if error.allowed else ""
+    remedy = f"; remedy: {error.remedy}" if error.remedy else ""
+    return f"- {error.what}{seen}{allowed}{remedy}"

@@ -66,6 +66,47 @@ def test_settings_that_only_the_runtime_reads(workplace, settings, parts):
     refused(done, *parts)
 
 
+@pytest.mark.parametrize(
+    ("settings", "parts"),
+    [
+        ({"attn_backend": "spda"}, ("spda", "sdpa", "flex")),
+        ({"device": "cdua"}, ("cdua", "cuda", "auto")),
+        ({"device": "cpu:x"}, ("cpu:x", "cuda:1")),
+        ({"max_seq_len": 0}, ("max_seq_len", "0", "above 0", "64")),
+        ({"max_seq_len": -5}, ("max_seq_len", "-5", "above 0")),
+        ({"max_seq_len": "long"}, ("max_seq_len", "long", "above 0")),
+        ({"max_seq_len": 16}, ("gen_length = 16", "context 16", "remedy")),
+        ({"decoding": {**SHAPE, "gen_length": 64, "steps": 64}}, ("context 64", "gen_length = 32")),
+        ({"decoding": {**SHAPE, "stop_ids": [7, 5000]}}, ("stop_ids", "5000", "0 .. 123", "tokenizer")),
+        ({"meta_template": "x"}, ("meta_template", "round=")),
+        ({"record_x0": "no"}, ("record_x0", "'no'", "True or False")),
+        ({"likelihood": "x"}, ("likelihood", "x", "mc_num")),
+        ({"likelihood": {"mc_nun": 8}}, ("mc_nun", "mc_num")),
+    ],
+    ids=str,
+)
+def test_settings_that_loading_would_stumble_over_are_refused_when_planned(workplace, settings, parts):
+    done = workplace.run(sudoku(workplace, **settings))
+    assert done.code == 2
+    refused(done, *parts)
+
+
+def test_a_device_that_this_machine_lacks(workplace):
+    refused(workplace.run(sudoku(workplace, device="cuda:31")), "cuda:31", "on this machine", "device = 'auto'")
+
+
+def test_faults_of_several_models_are_listed_together(workplace):
+    text = sudoku(workplace).read_text()
+    changes = {"a": 'attn_backend="spda"', "b": 'path="tiny-sudoko"', "c": "max_seq_len=0"}
+    listed = ", ".join(f"dict(models[0], abbr={name!r}, {change})" for name, change in changes.items())
+    file = workplace.place / "config.py"
+    file.write_text(f"{text}\nmodels = [*models, {listed}]\n")
+    for arguments, program in ((["run", file, "--check"], "dare-eval"), ([file], "opencompass")):
+        done = workplace.run(*arguments, program=program)
+        assert done.code == 2
+        refused(done, "3 things", "model 'a'", "spda", "model 'b'", "tiny-sudoko", "model 'c'", "max_seq_len")
+
+
 def test_decoding_that_is_no_dict(workplace):
     done = workplace.run(sudoku(workplace, decoding="fast"))
     assert done.code == 2
@@ -99,6 +140,32 @@ def test_whole_numbers_in_the_place_of_weights(workplace):
         save_file({**tensors, key: tensors[key].int()}, folder / "model.safetensors")
 
     refused(damaged(workplace, change), "model.transformer.ln_f.weight", "int32", "float32")
+
+
+def test_weights_that_are_not_numbers(workplace):
+    from safetensors.torch import load_file, save_file
+
+    def change(folder):
+        tensors = load_file(folder / "model.safetensors")
+        tensors["model.transformer.ln_f.weight"][3] = float("nan")
+        save_file(tensors, folder / "model.safetensors")
+
+    refused(damaged(workplace, change), "model.transformer.ln_f.weight", "1 of 64", "again")
+
+
+@pytest.mark.parametrize(
+    ("template", "parts"),
+    [
+        ("{% for m in messages %}{{ m['content'] }", ("cannot be applied", "TemplateSyntaxError")),
+        ("{{ raise_exception('no turns') }}", ("cannot be applied", "no turns")),
+        ("{{ messages[0]['content'] + 1 }}", ("cannot be applied", "TypeError")),
+        ("Hello", ("leaves out what is asked", "Hello")),
+    ],
+    ids=["syntax", "raises", "type", "no question"],
+)
+def test_chat_template_that_does_not_work(workplace, template, parts):
+    done = damaged(workplace, lambda folder: (folder / "chat_template.jinja").write_text(template))
+    refused(done, "failed (plan)", *parts, "chat_template.jinja")
 
 
 def test_damaged_tokenizer(workplace):
@@ -167,5 +234,7 @@ def test_family_of_another_wrapper(workplace):
 def test_prompt_longer_than_the_context(workplace):
     done = workplace.run(sudoku(workplace, max_seq_len=24))
     assert done.code == 3
-    for part in ("item 0", "prompt tokens", "24 tokens"):
+    for part in ("item 0 (and of 3 more)", "prompt tokens + gen_length 16", "24 tokens", "fewer examples"):
         assert part in done.err, done.err
+    [items] = (done.run / "predictions").rglob("*.items.jsonl")
+    assert items.read_text() == ""
