@@ -11,6 +11,7 @@ import typer
 
 from dare_eval.errors import DareError
 from dare_eval.panels import run_guarded
+from dare_train.commands.compare import compare
 from dare_train.commands.data import data
 from dare_train.commands.export import export
 from dare_train.commands.preference import preference
@@ -31,6 +32,7 @@ app.command()(pretrain)
 app.command()(sft)
 app.command()(preference)
 app.command()(rl)
+app.command()(compare)
 app.command()(export)
 app.command()(show)
 app.add_typer(data, name="data")

@@ -50,7 +50,7 @@ def check_follow_up(config: RunConfig) -> FollowUp:
     path = Path(wanted.config)
     _check_config(path, name)
     _check_baseline(baseline)
-    return FollowUp(path, name, baseline, _opencompass())
+    return FollowUp(path, name, baseline, opencompass_program())
 
 
 def config_files(path: Path) -> Iterator[tuple[Path, ast.Module]]:
@@ -135,7 +135,8 @@ def is_run_folder(text: str) -> bool:
     return path.is_dir() and not (path / "config.json").is_file() and next(run_folders(path), None) is not None
 
 
-def _opencompass() -> Path:
+def opencompass_program() -> Path:
+    """Return the opencompass command; raises ``SetupError`` when it is not installed."""
     beside = Path(sys.executable).with_name("opencompass")
     found = str(beside) if beside.exists() else shutil.which("opencompass")
     if found is None or importlib.util.find_spec("opencompass") is None:

@@ -61,18 +61,23 @@ def to_yaml(config: BaseModel) -> str:
 
 def _apply(record: dict[str, Any], text: str) -> None:
     key, sign, value = text.partition("=")
-    parts = key.split(".")
-    if not sign or not all(parts):
+    if not sign or not all(key.split(".")):
         raise UsageError("an override is not of the form a.b=value", seen=text, allowed="--set train.max_steps=100")
-    here = record
-    for part in parts[:-1]:
-        here = here.setdefault(part, {})
-        if not isinstance(here, dict):
-            raise UsageError(f"'{part}' in --set {text} is a value, not a group of settings")
     try:
-        here[parts[-1]] = yaml.safe_load(value)
+        apply_override(record, key, yaml.safe_load(value))
     except yaml.YAMLError as error:
         raise UsageError(f"the value of an override is not valid YAML: {error}", seen=f"--set {text}") from None
+
+
+def apply_override(record: dict[str, Any], key: str, value: Any) -> None:
+    """Set the dotted ``key`` of ``record``; raises ``UsageError`` where it leads into a value."""
+    *parts, last = key.split(".")
+    here = record
+    for part in parts:
+        here = here.setdefault(part, {})
+        if not isinstance(here, dict):
+            raise UsageError(f"'{part}' in the override of {key} is a value, not a group of settings")
+    here[last] = value
 
 
 def _readable(kind: type[BaseModel], error: ValidationError) -> DareError:

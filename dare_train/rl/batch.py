@@ -68,24 +68,25 @@ class UpdateBatch:
 
     def rows(self, chosen: slice) -> Rows:
         """Return the tensors of some rows on the batch's device."""
-        width = self.scored.width
-        noisy, target, valid, first = [], [], [], 0
+        width, first = self.scored.width, 0
+        noisy, ids, rows_of, lengths = [], [], [], []
         for sample, noise in zip(self.samples, self.noises, strict=True):
             last = first + len(noise.states)
             start, stop = max(chosen.start, first), min(chosen.stop, last)
             if start < stop:
-                missing = width - len(sample.ids_T)
-                state_rT = noise.states[start - first : stop - first]
-                noisy.append(torch.nn.functional.pad(state_rT, (0, missing), value=self.mask_id))
-                ids_1T = torch.nn.functional.pad(sample.ids_T[None], (0, missing), value=self.mask_id)
-                target.append(ids_1T.expand(stop - start, width))
-                valid.append((torch.arange(width) < len(sample.ids_T)).expand(stop - start, width))
+                noisy.append(_wide(noise.states[start - first : stop - first], width, self.mask_id))
+                ids.append(_wide(sample.ids_T, width, self.mask_id))
+                rows_of.append(stop - start)
+                lengths.append(len(sample.ids_T))
             first = last
+        repeats = torch.tensor(rows_of)
+        length_r = torch.tensor(lengths).repeat_interleave(repeats)
         chosen_rT = torch.zeros(chosen.stop - chosen.start, width, dtype=torch.bool)
         xs = self.places(chosen)
         row_x, column_x = self.scored.row_X[xs].cpu() - chosen.start, self.scored.column_X[xs].cpu()
         chosen_rT[row_x, column_x] = True
-        found = (torch.cat(noisy), torch.cat(target), chosen_rT, torch.cat(valid))
+        target_rT = torch.stack(ids).repeat_interleave(repeats, 0)
+        found = (torch.cat(noisy), target_rT, chosen_rT, torch.arange(width) < length_r[:, None])
         return Rows(*(tensor.to(self.device) for tensor in found))
 
     def places(self, rows: slice) -> slice:
@@ -118,16 +119,18 @@ def tabulate(samples: Sequence[Sample], noises: Sequence[Noise], block_length: i
     """Return where the scored positions of all samples are, numbered over the batch."""
     rows_S = torch.tensor([len(noise.states) for noise in noises], dtype=torch.long)
     first_S = rows_S.cumsum(0) - rows_S
+    places_S = torch.tensor([len(noise.row_X) for noise in noises], dtype=torch.long)
     width = max((len(sample.ids_T) for sample in samples), default=0)
-    ones = [torch.ones(len(noise.row_X)) if noise.gain_X is None else noise.gain_X for noise in noises]
+    gains = [torch.ones(len(noise.row_X)) if noise.gain_X is None else noise.gain_X for noise in noises]
     advantages = [sample.advantage for sample in samples]
+    row_X = _join([noise.row_X for noise in noises]) + first_S.repeat_interleave(places_S)
     return Scored(
-        row_X=_join([noise.row_X + first for noise, first in zip(noises, first_S.tolist(), strict=True)]),
-        sample_X=_join([torch.full_like(noise.row_X, place) for place, noise in enumerate(noises)]),
+        row_X=row_X,
+        sample_X=torch.arange(len(noises)).repeat_interleave(places_S),
         column_X=_join([noise.column_X for noise in noises]),
         weight_X=_join([noise.weight_X for noise in noises], torch.float32),
-        gain_X=_join(ones, torch.float32),
-        step_X=_join([noise.step_M[noise.row_X] for noise in noises]),
+        gain_X=_join(gains, torch.float32),
+        step_X=_join([noise.step_M for noise in noises])[row_X],
         rows_S=rows_S,
         length_S=torch.tensor([float(sample.loss_T.sum()) for sample in samples]),
         answer_S=torch.tensor([float(sample.answer_T.sum()) for sample in samples]),
@@ -136,6 +139,12 @@ def tabulate(samples: Sequence[Sample], noises: Sequence[Noise], block_length: i
         width=width,
         block_length=block_length,
     )
+
+
+def _wide(ids_T: Tensor, width: int, mask_id: int) -> Tensor:
+    """Return ids padded on the right to ``width``."""
+    missing = width - ids_T.shape[-1]
+    return torch.nn.functional.pad(ids_T, (0, missing), value=mask_id) if missing else ids_T
 
 
 def _join(parts: Sequence[Tensor], dtype: torch.dtype = torch.long) -> Tensor:

@@ -29,6 +29,11 @@ def default_recipe(algo: str) -> Path:
     return packaged("train", "rl", f"{recipe_name(algo)}.yaml")
 
 
+def default_comparison() -> Path:
+    """Return the config of ``dare-train compare`` without one: rows are named on the command line."""
+    return packaged("train", "rl", "compare_tiny.yaml")
+
+
 def default_settings(algo: str, *, given: bool = False, eval_given: bool = False) -> list[str]:
     """Return the overrides of a default run: a folder of its own per algorithm, and its evaluation from anywhere."""
     name = recipe_name(algo)

@@ -26,11 +26,13 @@ from dare_train.rl.units import Scored, Units
 
 @dataclass(frozen=True, slots=True)
 class Counted:
-    """What the losses of a global batch are divided by."""
+    """What the losses of a global batch are divided by, and the tables of this process that were counted."""
 
     total: Counts
-    units: float
+    units_whole: float
     pairs: float
+    scored: Scored
+    units: Units
 
 
 @dataclass(slots=True)
@@ -93,7 +95,8 @@ def count(
         pairs = algorithm.distil(scored, units, tokens_of(samples, units), 0.0).pairs
     joined = gather({"bucket": [float(key) for key in counts], "count": list(counts.values())})
     others = gather({"units": [float(len(units))], "pairs": [pairs]})
-    return Counted(merged(joined["bucket"], joined["count"]), sum(others["units"]), sum(others["pairs"]))
+    total = merged(joined["bucket"], joined["count"])
+    return Counted(total, sum(others["units"]), sum(others["pairs"]), scored, units)
 
 
 def active(samples: Sequence[Sample], noises: Sequence[Noise]) -> tuple[list[Sample], list[Noise]]:

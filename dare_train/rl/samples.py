@@ -16,8 +16,6 @@ from torch import Tensor
 from dare_train.rl.algorithm import NetworkFacts
 from dare_train.rl.trajectory import Trajectory
 
-LOSS_REGIONS = ("to_first_eos", "to_eos_block", "all")
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Sample:
@@ -46,34 +44,33 @@ class Sample:
 
 def completion(trajectory: Trajectory, advantage: float, region: str, facts: NetworkFacts) -> Sample:
     """Return the sample of a whole completion."""
-    response_R = torch.tensor(trajectory.response, dtype=torch.long)
-    return make_sample(trajectory, response_R, advantage, region, facts)
+    ids_T = torch.tensor(trajectory.prompt + trajectory.response, dtype=torch.long)
+    eos = trajectory.response.index(facts.eos_id) if facts.eos_id in trajectory.response else None
+    return _sample(trajectory, ids_T, eos, advantage, region, facts)
 
 
 def make_sample(
     trajectory: Trajectory, response_R: Tensor, advantage: float, region: str, facts: NetworkFacts
 ) -> Sample:
     """Return the sample of prompt and ``response_R``; tokens that are still masks never count."""
-    prompt = trajectory.prompt
-    ids_T = torch.cat([torch.tensor(prompt, dtype=torch.long), response_R])
-    answer_T = torch.arange(len(ids_T)) >= len(prompt)
+    ids_T = torch.cat([torch.tensor(trajectory.prompt, dtype=torch.long), response_R])
+    ends = (response_R == facts.eos_id).nonzero().flatten()
+    return _sample(trajectory, ids_T, int(ends[0]) if len(ends) else None, advantage, region, facts)
+
+
+def _sample(
+    trajectory: Trajectory, ids_T: Tensor, eos: int | None, advantage: float, region: str, facts: NetworkFacts
+) -> Sample:
+    """Return the sample of prompt and response; ``eos`` is the place of the first EOS in the response."""
+    start, column_T = len(trajectory.prompt), torch.arange(len(ids_T))
+    answer_T = column_T >= start
     loss_T = answer_T & (ids_T != facts.mask_id)
-    if region != "all":
-        block = facts.block_length if region == "to_eos_block" else None
-        loss_T &= _to_first_eos(ids_T, len(prompt), facts.eos_id, block)
+    if region != "all" and eos is not None:
+        last, block = start + eos, facts.block_length
+        if region == "to_eos_block" and block:
+            last = (last // block + 1) * block - 1
+        loss_T &= column_T <= last
     return Sample(ids_T=ids_T, answer_T=answer_T, loss_T=loss_T, advantage=advantage, trajectory=trajectory)
-
-
-def _to_first_eos(ids_T: Tensor, prompt_length: int, eos_id: int, block: int | None) -> Tensor:
-    """Return True up to the first EOS of the response, or to the end of its block; everywhere without one."""
-    column_T = torch.arange(len(ids_T))
-    ends = ((ids_T == eos_id) & (column_T >= prompt_length)).nonzero().flatten()
-    if not len(ends):
-        return torch.ones_like(ids_T, dtype=torch.bool)
-    last = int(ends[0])
-    if block:
-        last = (last // block + 1) * block - 1
-    return column_T <= last
 
 
 def scored(trajectories: Sequence[Trajectory]) -> list[Trajectory]:

@@ -108,10 +108,11 @@ class Updater:
         """Return the batch of one optimizer step; its denominators count all processes."""
         algorithm, blocks = self.algorithm, self.facts.block_length
         plan = count(algorithm, samples, noises, blocks, self.world.gather)
-        if self.skips:
+        scored, units = plan.scored, plan.units
+        if self.skips and not all(sample.advantage for sample in samples):
             samples, noises = active(samples, noises)
-        scored = tabulate(samples, noises, blocks)
-        units = algorithm.reducer.units(scored)
+            scored = tabulate(samples, noises, blocks)
+            units = algorithm.reducer.units(scored)
         policy_U, kl_U = algorithm.aggregator.divided(algorithm.aggregator(scored, units)[0], plan.total)
         distil_U, constant = distilled(algorithm, samples, scored, units, plan, progress)
         rows = int(scored.rows_S.sum())
@@ -127,7 +128,7 @@ class Updater:
             kl_U=kl_U.to(self.device),
             distil_U=None if distil_U is None else distil_U.to(self.device),
             constant=constant,
-            units_whole=plan.units if self.world.size > 1 else float(len(units)),
+            units_whole=plan.units_whole if self.world.size > 1 else float(len(units)),
             chunks=chunks,
             idle=int(most) - len(chunks),
             alone=bool(algorithm.reducer.linear) and units.in_rows(scored.row_X),
