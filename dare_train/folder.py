@@ -28,6 +28,7 @@ CHANGEABLE = (
     "train.log_every",
     "train.save_every",
     "train.keep_checkpoints",
+    "train.track",
     "train.micro_batch_size",
     "train.strategy",
     "train.sequence_parallel",

@@ -27,6 +27,9 @@ Fresh = Annotated[bool, typer.Option("--fresh", help="Move an earlier run in out
 SkipBad = Annotated[
     bool, typer.Option("--skip-bad", help="Leave out rows that cannot be used and count them; the default stops.")
 ]
+Track = Annotated[
+    list[str] | None, typer.Option("--track", help="Training curves also to tensorboard, wandb or trackio; repeatable.")
+]
 Sp = Annotated[int | None, typer.Option("--sp", min=1, help="Processes that share the columns of each row (Ulysses).")]
 Quantize = Annotated[str | None, typer.Option("--quantize", help="4bit: frozen weights in 4 bits; needs model.lora.")]
 Nproc = Annotated[int, typer.Option("--nproc", min=1, help="Train in so many processes on this machine (torchrun).")]

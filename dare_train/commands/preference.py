@@ -17,6 +17,7 @@ from dare_train.commands.options import (
     SkipBad,
     Sp,
     ThenEval,
+    Track,
 )
 
 
@@ -35,6 +36,7 @@ def preference(
     nproc: Nproc = 1,
     sp: Sp = None,
     quantize: Quantize = None,
+    track: Track = None,
 ) -> None:
     """Train on pairs of a better and a worse answer: vrpo (default) or dpo."""
     from dare_train.commands.names import check_algo
@@ -56,5 +58,6 @@ def preference(
         nproc=nproc,
         sp=sp,
         quantize=quantize,
+        track=track,
     )
     run_verb(request)

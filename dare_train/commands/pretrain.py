@@ -15,6 +15,7 @@ from dare_train.commands.options import (
     SkipBad,
     Sp,
     ThenEval,
+    Track,
 )
 
 
@@ -31,6 +32,7 @@ def pretrain(
     skip_bad: SkipBad = False,
     nproc: Nproc = 1,
     sp: Sp = None,
+    track: Track = None,
 ) -> None:
     """Pretrain on plain text (from noise, or on from a checkpoint): every token may be masked."""
     from dare_train.commands.verb import Request, run_verb
@@ -49,5 +51,6 @@ def pretrain(
         skip_bad=skip_bad,
         nproc=nproc,
         sp=sp,
+        track=track,
     )
     run_verb(request)

@@ -16,6 +16,7 @@ from dare_train.commands.options import (
     SkipBad,
     Sp,
     ThenEval,
+    Track,
 )
 
 
@@ -33,6 +34,7 @@ def sft(
     nproc: Nproc = 1,
     sp: Sp = None,
     quantize: Quantize = None,
+    track: Track = None,
 ) -> None:
     """Fine-tune on prompts and answers by masked or block diffusion (LLaDA, Dream, SDAR, LLaDA2)."""
     from dare_train.commands.verb import Request, run_verb
@@ -52,5 +54,6 @@ def sft(
         nproc=nproc,
         sp=sp,
         quantize=quantize,
+        track=track,
     )
     run_verb(request)

@@ -29,6 +29,7 @@ class Request:
     skip_bad: bool = False
     sp: int | None = None
     quantize: str | None = None
+    track: list[str] | None = None
 
     def arguments(self) -> list[str]:
         """Return the command line that trains the same without evaluating."""
@@ -47,6 +48,7 @@ class Request:
             "data.on_bad_row": "skip" if self.skip_bad else None,
             "train.sequence_parallel": self.sp,
             "model.quantize": self.quantize,
+            "train.track": f"[{', '.join(self.track)}]" if self.track else None,
         }
         return [*self.overrides, *(f"{key}={value}" for key, value in named.items() if value is not None)]
 

@@ -16,10 +16,11 @@ def recipe(settings, tmp_path):
 
 
 def test_show_config_prints_every_setting_and_trains_nothing(cli, recipe, tmp_path):
-    done = cli("dare-train", "sft", "--config", recipe, "--show-config", "--set", "optim.lr=0.5")
+    done = cli("dare-train", "sft", "--config", recipe, "--show-config", "--set", "optim.lr=0.5", "--track", "wandb")
     assert done.returncode == 0
     shown = yaml.safe_load(done.stdout)
     assert shown["optim"]["lr"] == 0.5 and shown["train"]["max_steps"] == 4 and shown["objective"]["preset"] == "auto"
+    assert shown["train"]["track"] == ["wandb"]
     assert not (tmp_path / "run").exists()
 
 
