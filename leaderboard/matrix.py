@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from dare_eval.report.ties import Tie
-from leaderboard.data.board import Cell
+from leaderboard.data.board import AUTOREGRESSIVE, Cell
 from leaderboard.data.overview import Column, Overview, Row
 from leaderboard.markup import Markup, el, joined, wrapped
 
@@ -24,11 +24,16 @@ def matrix(found: Overview, link: Link, run_link: RunLink) -> Markup:
     return wrapped(body, "Scores by model and benchmark")
 
 
-def spec_line(spec: Mapping[str, Any]) -> str:
-    """Return the decode settings that tell results apart, in one line."""
+def settings_line(cell: Cell) -> str:
+    """Return how a result was decoded, in one line."""
+    return spec_line(cell.spec, "left to right" if cell.kind == AUTOREGRESSIVE else "policy not recorded")
+
+
+def spec_line(spec: Mapping[str, Any], otherwise: str = "policy not recorded") -> str:
+    """Return the decode settings that tell results apart, in one line; ``otherwise`` stands for a missing policy."""
     if not spec:
         return "decode spec not recorded"
-    parts = [str(spec.get("policy") or "policy not recorded")]
+    parts = [str(spec.get("policy") or otherwise)]
     for name in _SPEC:
         value = spec.get(name)
         if value not in (None, 0, 0.0) or (name == "temperature" and value == 0):
@@ -87,7 +92,7 @@ def _cell(cell: Cell | None, column: Column, ties: Mapping[int, Tie], link: Link
     parts = [
         el("div", score),
         el("div", cost_line(cell), class_="dare-small"),
-        el("div", spec_line(cell.spec), class_="dare-small"),
+        el("div", settings_line(cell), class_="dare-small"),
         _notes(cell),
     ]
     return el("td", *parts, class_=None if cell.complete else "dare-warn", data_label=label)

@@ -10,7 +10,7 @@ from leaderboard.data.pareto import Strategy
 from leaderboard.markup import Markup, el, text
 from leaderboard.theme import colour
 
-WIDTH, HEIGHT = 640, 360
+WIDTH, HEIGHT = 480, 320
 LEFT, RIGHT, TOP, BOTTOM = 48, 16, 12, 44
 _DASH = ("none", "6 4", "2 3", "8 3 2 3")
 _ROUND = 5
@@ -100,7 +100,7 @@ def _step(span: float) -> int:
 
 
 def _label(x: float, y: float, words: str, anchor: str) -> Markup:
-    return el("text", text(words), x=x, y=y, text_anchor=anchor, fill="currentColor", font_size="12")
+    return el("text", text(words), x=x, y=y, text_anchor=anchor, fill="currentColor", font_size="14")
 
 
 def _key(number: int, strategy: Strategy) -> Markup:

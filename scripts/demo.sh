@@ -10,3 +10,5 @@ dare-eval run configs/eval/tiny_planning.py
 
 echo "== 2/2  Train the Sudoku model further, evaluate it on the same items and compare (about two minutes)"
 dare-train sft --config configs/train/sft_tiny_sudoku_more.yaml --then-eval
+
+echo "== To see both in a browser: streamlit run leaderboard/app.py"

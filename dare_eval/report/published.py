@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from dare_eval.errors import DataError
-from dare_eval.presets.cards import Card, CardTable, benchmarks, items_of
+from dare_eval.presets.cards import Card, CardTable, benchmarks, items_of, tables
 from dare_eval.records.intervals import wilson
 from dare_eval.records.run_rows import RunRow, run_rows
 from dare_eval.records.runs import Run
@@ -53,6 +53,11 @@ class PublishedDifference:
     def outside(self) -> bool | None:
         """Whether the difference is more than noise; None when nobody says how many items there were."""
         return None if self.p_holm is None else self.p_holm < ALPHA and not self.depends
+
+
+def published_tables() -> dict[str, CardTable]:
+    """Return the published tables that stand in cards, by name."""
+    return dict(tables())
 
 
 def differences(table: CardTable) -> list[PublishedDifference]:

@@ -72,7 +72,8 @@ def strategies(board: Board, column: tuple[str, str], models: Sequence[str] = ()
         members.sort(key=lambda cell: (cell.nfe is None, cell.nfe or 0.0, cell.id))
         others = [one for key, one in grouped.items() if key[0] == weights]
         name = names[weights] + _difference(members[0], [one[0] for one in others])
-        area = _area(members, best) if len(members) > 1 and best > 0 else None
+        share = members[0].measures != "credit"  # AUP is defined on shares of right answers
+        area = _area(members, best) if len(members) > 1 and best > 0 and share else None
         found.append(Strategy(name, names[weights], members[0].kind, tuple(members), area))
     return sorted(found, key=lambda one: (one.kind == AUTOREGRESSIVE, one.name))
 

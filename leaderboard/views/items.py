@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection, Mapping
+
 import streamlit as st
 
 from dare_eval.records.items import ItemRecord
@@ -76,9 +78,8 @@ def _browse(loaded: Loaded) -> None:
     st.caption(f"{found.total} of {len(loaded.records)} items; page {found.page} of {found.pages}, {PAGE_ITEMS} each")
     if not found.records:
         return
-    names = [_name(record) for record in found.records]
-    place = st.selectbox("Open item", range(len(names)), format_func=lambda i: names[i], key="open item")
-    record = found.records[min(place, len(names) - 1)]
+    by_id = {record.item_id: record for record in found.records}
+    record = by_id[_open(by_id, {key: _name(one) for key, one in by_id.items()}, "open item")]
     _facts(record)
     _text("Prompt", record.prompt)
     _text("Response", record.response)
@@ -97,9 +98,9 @@ def _difference(a: Cell, b: Cell, left: Loaded) -> None:
     st.text(f"{len(found)} items; first: {a.name} of {a.run}; second: {b.name} of {b.run}")
     if not found:
         return
-    labels = [f"{_name(x)} → {verdict(y)}" for x, y in found]
-    place = st.selectbox("Open item", range(len(found)), format_func=lambda i: labels[i], key="open change")
-    x, y = found[min(place, len(found) - 1)]
+    by_id = {x.item_id: (x, y) for x, y in found}
+    labels = {key: f"{_name(x)} → {verdict(y)}" for key, (x, y) in by_id.items()}
+    x, y = by_id[_open(by_id, labels, "open change")]
     _text("Prompt", x.prompt)
     parts = word_changes(x.response, y.response)
     for side, (cell, record, tag) in zip(st.columns(2), ((a, x, "del"), (b, y, "ins")), strict=True):
@@ -107,6 +108,13 @@ def _difference(a: Cell, b: Cell, left: Loaded) -> None:
             st.text(f"{cell.name}, {cell.run}")
             _facts(record)
             show(_marked(parts, tag))
+
+
+def _open(items: Collection[str], labels: Mapping[str, str], key: str) -> str:
+    """Return the id of the item that the reader opened: the first one until one of ``items`` is chosen."""
+    if st.session_state.get(key) not in items:
+        st.session_state.pop(key, None)
+    return str(st.selectbox("Open item", list(items), format_func=lambda one: labels.get(one, one), key=key))
 
 
 def _marked(parts: list[tuple[str, str, str]], tag: str) -> Markup:

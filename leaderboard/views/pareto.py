@@ -5,10 +5,10 @@ from __future__ import annotations
 import streamlit as st
 
 from leaderboard.areas import AREA_COLUMNS, area_rows
-from leaderboard.data.board import AUTOREGRESSIVE, Board, Cell, columns_of
+from leaderboard.data.board import Board, Cell, columns_of
 from leaderboard.data.pareto import COSTS, Strategy, models_of, strategies, undominated
 from leaderboard.markup import table
-from leaderboard.matrix import cost_line, interval, spec_line
+from leaderboard.matrix import cost_line, interval, settings_line
 from leaderboard.plots import CONFIG, pareto_figure
 from leaderboard.state import board, choose, show
 
@@ -68,8 +68,8 @@ def _settings(curves: list[Strategy], best: set[int]) -> None:
     st.subheader("Settings")
     rows = [
         (
-            curve.name + (" (left to right)" if curve.kind == AUTOREGRESSIVE else ""),
-            spec_line(cell.spec),
+            curve.name,
+            settings_line(cell),
             f"{cell.value:.1f} [{interval(cell)}]",
             cost_line(cell),
             "undominated" if cell.id in best else "",
@@ -83,4 +83,4 @@ def _settings(curves: list[Strategy], best: set[int]) -> None:
 
 
 def _describe(cell: Cell) -> str:
-    return f"{cell.name}: {cell.value:.1f} [{interval(cell)}], {cost_line(cell)}, {spec_line(cell.spec)}"
+    return f"{cell.name}: {cell.value:.1f} [{interval(cell)}], {cost_line(cell)}, {settings_line(cell)}"

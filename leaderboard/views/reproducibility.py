@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from pathlib import Path
+from shlex import quote
 
 import streamlit as st
 
 from dare_eval.records.tables import Evaluation
+from dare_eval.report.published import differences, published_tables
 from leaderboard.data.reproduction import Judged, Saved, judge, saved_reports
 from leaderboard.data.source import runs_folder
 from leaderboard.markup import table
+from leaderboard.published import PUBLISHED_COLUMNS, published_row
 from leaderboard.state import board, choose, show
 
 MARKS = {"match": "✓ match", "within interval": "≈ within interval"}
@@ -34,14 +37,12 @@ def page() -> None:
             number = choose("Recorded numbers", ids, [names[one] for one in ids], key=f"recorded for {found.id}")
         _judged(judge(found.folder, found.stamp, runs[number].folder, runs[number].stamp))
         st.caption("The same as a file, for CI and with an exit code:")
-        st.code(
-            f"dare-eval report '{found.folder}' --against '{runs[number].folder}' --out report",
-            language="bash",
-            wrap_lines=True,
-        )
+        command = f"dare-eval report {quote(found.folder)} --against {quote(runs[number].folder)} --out report"
+        st.code(command, language="bash", wrap_lines=True)
     else:
         st.info("There is one run only: nothing to judge it against.")
     _saved(saved_reports(runs_folder()))
+    _published()
 
 
 def _judged(found: Judged) -> None:
@@ -54,10 +55,9 @@ def _judged(found: Judged) -> None:
     for one in found.judgements:
         now = "-" if one.found is None or one.found.row.value is None else f"{one.found.row.value:.2f}"
         then = "-" if one.recorded is None else f"{one.recorded.value:.2f}"
-        changed = "; ".join(str(change) for change in one.changed)
         verdict = MARKS.get(one.verdict, f"✗ {one.verdict}" if not one.good else one.verdict)
-        rows.append((f"{one.model} on {one.dataset}", one.metric, now, then, verdict, one.reason, changed))
-    columns = ["Result", "Metric", "Now, %", "Recorded, %", "Verdict", "Why", "Settings changed"]
+        rows.append((f"{one.model} on {one.dataset}", one.metric, now, then, verdict, one.reason))
+    columns = ["Result", "Metric", "Now, %", "Recorded, %", "Verdict", "Why"]
     show(table(columns, rows, numbers=(2, 3), label="Judged numbers"))
     if found.environment:
         st.subheader("Environment entries that changed")
@@ -80,6 +80,21 @@ def _saved(found: list[Saved]) -> None:
                 st.text(saved.trouble)
             rows = [(case.run, case.result, case.metric, case.verdict, case.reason) for case in saved.cases]
             show(table(["Run", "Result", "Metric", "Verdict", "Why"], rows, label="Saved report"))
+
+
+def _published() -> None:
+    st.subheader("Published tables")
+    known = published_tables()
+    if not known:
+        return
+    name = choose("Table", list(known), [one.title for one in known.values()], key="published", parameter="table")
+    st.text(known[name].source)
+    rows = [published_row(one, known[name].decimals) for one in differences(known[name])]
+    show(table(PUBLISHED_COLUMNS, rows, numbers=(2, 3, 4, 5), label="Published differences"))
+    st.caption(
+        "Unpaired tests, since no item records were published; n is the fewest items the source may have used; "
+        "p is adjusted over the whole table."
+    )
 
 
 def _label(run: Evaluation) -> str:

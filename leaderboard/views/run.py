@@ -9,7 +9,7 @@ import streamlit as st
 from dare_eval.records.manifest import RunManifest
 from dare_eval.records.tables import Evaluation
 from leaderboard.markup import el, table
-from leaderboard.matrix import cost_line, interval, spec_line
+from leaderboard.matrix import cost_line, interval, settings_line
 from leaderboard.state import board, choose, show
 
 
@@ -29,7 +29,7 @@ def page() -> None:
             "no score" if cell.value is None else f"{cell.value:.2f}",
             interval(cell),
             cost_line(cell),
-            spec_line(cell.spec),
+            settings_line(cell),
         )
         for cell in cells
     ]
@@ -58,6 +58,8 @@ def _facts(run: Evaluation) -> None:
     manifest = RunManifest.from_dict(run.manifest) if run.manifest else None
     if manifest is not None:
         facts += [(name, _short(manifest.environment.get(name))) for name in ("device", "dtype", "attn_backend", "git")]
+        spent = {name: value for name, value in manifest.budget.to_dict().items() if value is not None}
+        facts += [(f"spent: {name.replace('_', ' ')}", f"{value:,.6g}") for name, value in spent.items()]
         facts += [(f"weights of {one.name}", one.weight_hash or "not recorded") for one in manifest.models]
     show(table(["", ""], facts, label="Facts about the run", fold=False))
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from shlex import quote
+
 import streamlit as st
 
 from leaderboard.data.stability import Measured, measure
@@ -24,7 +26,7 @@ def page() -> None:
         st.code(found.trouble, language=None)
     _figures(found)
     st.caption("The same on the command line:")
-    st.code(f"dare-eval stability '{cell.folder}'", language="bash", wrap_lines=True)
+    st.code(f"dare-eval stability {quote(cell.folder)}", language="bash", wrap_lines=True)
 
 
 def _figures(found: Measured) -> None:

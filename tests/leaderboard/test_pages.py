@@ -142,7 +142,7 @@ def test_quality_and_cost_has_areas_and_the_left_to_right_model(place):
     models.set_value([]).run()
     assert not app.exception
     shown = markup(app)
-    assert "llada-8b, quota" in shown and "qwen (left to right)" in shown
+    assert "llada-8b, quota" in shown and "left to right · length 16" in shown
     assert re.search(r"\d of 3<", shown), "an area over the three settings of a sweep"
 
 
