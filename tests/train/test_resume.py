@@ -6,7 +6,6 @@ import os
 import signal
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import pytest
@@ -68,32 +67,6 @@ def test_same_seed_gives_the_same_weights_and_another_seed_others(config, tmp_pa
     other = run(config(output_dir=str(tmp_path / "other"), seed=4), METHODS["sft"], quiet())
     assert same_weights(first, weights_of(again.path))
     assert not same_weights(first, weights_of(other.path))
-
-
-def reached(folder):
-    """Return the step of the newest checkpoint."""
-    return max((int(path.name[-8:]) for path in checkpoints(folder / "checkpoints")), default=0)
-
-
-def test_kill_at_any_moment_then_the_same_command(settings, config, tmp_path):
-    changes = {"train": {"max_steps": 120, "save_every": 10}}
-    path = tmp_path / "config.yaml"
-    path.write_text(yaml.safe_dump(settings(**changes)))
-    command = [*PROGRAM, "--config", str(path)]
-    env = {**os.environ, "OMP_NUM_THREADS": "1"}
-    folder = tmp_path / "run"
-    for wanted in (10, 40, 90):
-        process = subprocess.Popen(command, env=env, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-        while process.poll() is None and not any(
-            int(p.name[-8:]) >= wanted for p in checkpoints(folder / "checkpoints")
-        ):
-            time.sleep(0.002)
-        process.kill()
-        process.wait()
-    done = subprocess.run(command, env=env, capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stderr
-    assert "continuing after step" in done.stdout
-    assert same_weights(weights_of(folder), straight(config, tmp_path, **changes))
 
 
 def test_a_finished_run_is_not_repeated_and_fresh_keeps_the_old_one(config):
