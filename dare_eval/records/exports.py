@@ -93,7 +93,8 @@ def _notes(results: Sequence[Result]) -> tuple[dict[int, str], dict[str, str]]:
     marks: dict[str, str] = {}
     names = {}
     for result in results:
-        text = "; ".join(dict.fromkeys([spec_text(result.row.get("decode_spec")), *result.labels]))
+        about = [f"n = {_count(result)}", spec_text(result.row.get("decode_spec")), *result.labels]
+        text = "; ".join(dict.fromkeys(about))
         names[result.id] = marks.setdefault(text, _letters(len(marks)))
     return names, {mark: text for text, mark in marks.items()}
 

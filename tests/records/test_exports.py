@@ -51,11 +51,12 @@ def test_markdown_and_latex_escape_and_footnote(make_run, store):
     found = store.results()
     markdown, latex = export_text(found, "markdown"), export_text(found, "latex")
     assert r"m\_1\|\<script\>" in markdown and "| 60 | 4 | 16 | a |" in markdown and "| 50 of 60 |" in markdown
-    assert "a: gen\\_length 16, block\\_length 8, steps 8, policy quota, threshold 0.9" in markdown
+    assert "a: n = 60; gen\\_length 16, block\\_length 8, steps 8, policy quota, threshold 0.9" in markdown
     assert (
         r"m\_1|\textless{}script\textgreater{}\$\%\&\#\{\}\textasciitilde{}\textasciicircum{}\textbackslash{}" in latex
     )
     assert r"$\pm$" in latex and "^{a}" in latex and "^{b}" in latex and "threshold" in latex
+    assert "$^{a}$ n = 60; gen" in latex and "$^{b}$ n = 50 of 60; gen" in latex
     assert "**" not in markdown and r"\textbf" not in latex
 
 

@@ -144,3 +144,20 @@ def test_noise_is_measured_stored_and_shown(workplace):
     )  # fmt: skip
     assert shown.code == 0 and "noise floor" in shown.out, shown.text
     assert workplace.run("noise", path, "--batch-sizes", "0", program="dare-eval").code == 2
+
+
+def test_a_folder_that_stock_opencompass_made_is_indexed_and_labelled(workplace):
+    """Stock partitioners, runner, tasks and summarizer: nothing of ours took part."""
+    path = workplace.place / "stock.py"
+    path.write_text(config([model(wrong_from=6)], [dataset()]))
+    done = workplace.run(path, "--debug")
+    assert done.code == 0, done.text
+    assert not (done.run / "manifest.json").exists() and not (done.run / "records").exists()
+    indexed = workplace.run("index", "runs", program="dare-eval")
+    assert indexed.code == 0 and "made by plain OpenCompass" in indexed.out, indexed.text
+    (evaluation,), (result,) = store_of(workplace).evaluations(), store_of(workplace).results()
+    assert (evaluation.origin, result.model, result.dataset) == ("opencompass", "sums", "add")
+    assert (result.value, result.n, result.spec_digest) == (50.0, 12, None)
+    assert {"decode spec unknown", "weights unknown", "cost unknown"} <= set(result.labels)
+    report = workplace.run("report", done.run, program="dare-eval")
+    assert report.code == 0 and "made by plain OpenCompass" in report.out
