@@ -13,17 +13,19 @@ from pathlib import Path
 import pytest
 import torch
 import yaml
+from safetensors.torch import load_file
 
 import dare_train.rl.config  # noqa: F401  - makes the verb known
 from dare_train.algorithms.build import METHODS
 from dare_train.config import VERBS
 from dare_train.engine.checkpoint import checkpoints
 from dare_train.engine.metrics import read_metrics
+from dare_train.export import export_checkpoint
 from dare_train.run import run
 from dare_train.settings import validate
 from tests.networks.shapes import LLADA2, LLADA_MOE, SDAR_MOE
 from tests.rl import conftest as rl
-from tests.train.conftest import ARCHITECTURE, merged, weights_of
+from tests.train.conftest import ARCHITECTURE, merged
 from tests.train.parallel_cases import in_processes
 from tests.train.test_loop import quiet
 
@@ -117,22 +119,23 @@ def curve(folder, *names):
     return [line[name] for line in lines for name in names if name in line]
 
 
+def tensors(model):
+    """Return what a model folder holds: whole weights, or an adapter alone."""
+    (path,) = model.glob("*model.safetensors")
+    return load_file(path)
+
+
 def furthest(left, right):
-    name = "adapter_model.safetensors" if (left / "model" / "adapter_model.safetensors").exists() else None
-    ours, theirs = (weights_of(folder) if name is None else _tensors(folder, name) for folder in (left, right))
+    ours, theirs = tensors(left / "model"), tensors(right / "model")
     assert ours.keys() == theirs.keys()
     return max(float((ours[key] - theirs[key]).abs().max()) for key in ours)
 
 
-def _tensors(folder, name):
-    from safetensors.torch import load_file
-
-    return load_file(folder / "model" / name)
-
-
 @pytest.mark.parametrize("name", RUNS)
-def test_two_processes_equal_one(folders, name):
+def test_two_processes_equal_one(folders, name, tmp_path):
     alone, both = folders(name)
+    exported, written = tensors(export_checkpoint(both, tmp_path / "out")), tensors(both / "model")
+    assert exported.keys() == written.keys() and all(torch.equal(exported[key], written[key]) for key in written)
     found = curve(both, "loss")
     assert len(found) == (STEPS if name in LONG else 4)
     if name == "half":  # the order of sums shows in bfloat16
