@@ -32,6 +32,7 @@ def noise(
     floor. Example: dare-eval noise configs/eval/tiny_sudoku.py --batch-sizes 1,16 --dtypes bfloat16
     """
     from dare_eval.commands.run_config import load_config, prepare
+    from dare_eval.commands.sweep import run_quietly
     from dare_eval.errors import IncompleteError
     from dare_eval.records.noise import write_noise
     from dare_eval.records.store import Store
@@ -44,7 +45,7 @@ def noise(
     planned = plan_noise(cfg, axes)
     cfg["models"], cfg["datasets"] = planned.models, planned.datasets
     cfg["model_dataset_combinations"] = planned.combinations
-    code = _run(cfg, config.name, folder)
+    code = run_quietly(cfg, config.name, folder, fresh=True)
     run, floors = _floors(folder, planned)
     if not floors:
         raise IncompleteError("no variation gave a result to compare", seen=run, remedy=f"dare-eval show {run}")
@@ -74,22 +75,6 @@ def _whole(text: str) -> list[int]:
     if any(value < 1 for value in found):
         raise UsageError("a batch size is no whole number above 0", seen=text, remedy="--batch-sizes 1,8")
     return found
-
-
-def _run(cfg: Any, name: str, folder: Path) -> int:
-    """Run OpenCompass with its output on stderr; return its exit code when results exist all the same."""
-    from dare_eval.commands.run import _opencompass
-    from dare_eval.commands.sweep import stdout_to_stderr
-    from dare_eval.errors import IncompleteError
-
-    with stdout_to_stderr():
-        try:
-            _opencompass(cfg, name, ["-w", str(folder)])
-        except SystemExit as end:
-            if end.code not in (None, 0, IncompleteError.exit_code):
-                raise
-            return int(end.code or 0)
-    return 0
 
 
 def _floors(folder: Path, planned: Noise) -> tuple[Path, list[Floor]]:

@@ -88,17 +88,23 @@ def _check_writable(folder: Path) -> None:
 
 def _opencompass(cfg: Any, name: str, arguments: list[str]) -> None:
     """Run ``cfg`` by OpenCompass' own command line in this process; its ``SystemExit`` is this command's exit code."""
-    import sys
     import tempfile
+
+    with tempfile.TemporaryDirectory(prefix="dare-run-") as place:
+        written = Path(place) / name
+        cfg.dump(str(written))
+        opencompass_file(written, arguments)
+
+
+def opencompass_file(config: Path, arguments: list[str]) -> None:
+    """Run OpenCompass' own command line on a config file in this process."""
+    import sys
 
     from opencompass.cli.main import main
 
     before: list[Any] = sys.argv
-    with tempfile.TemporaryDirectory(prefix="dare-run-") as place:
-        written = Path(place) / name
-        cfg.dump(str(written))
-        sys.argv = ["opencompass", str(written), *arguments]
-        try:
-            main()
-        finally:
-            sys.argv = before
+    sys.argv = ["opencompass", str(config), *arguments]
+    try:
+        main()
+    finally:
+        sys.argv = before

@@ -65,7 +65,7 @@ def sweep(
     planned = plan_sweep(base, datasets_for(base, cfg), grid, templates)
     cfg["models"], cfg["datasets"] = planned.models, planned.datasets
     cfg["model_dataset_combinations"] = combinations(planned)
-    code = _run(cfg, config.name, folder, fresh=fresh)
+    code = run_quietly(cfg, config.name, folder, fresh=fresh)
     run, points = _results(folder, planned, templated=templates > 0)
     stored = _register(run, db)
     if as_json:
@@ -95,11 +95,11 @@ def to_plain(value: Any) -> Any:
     return [to_plain(entry) for entry in value] if isinstance(value, list | tuple) else value
 
 
-def _run(cfg: Any, name: str, folder: Path, *, fresh: bool) -> int:
+def run_quietly(cfg: Any, name: str, folder: Path, *, fresh: bool) -> int:
     """Run OpenCompass on ``cfg`` with its output on stderr; return its exit code when results exist all the same."""
     import tempfile
 
-    from dare_eval.commands.run import _opencompass
+    from dare_eval.commands.run import opencompass_file
     from dare_eval.commands.run_config import unfinished_run
     from dare_eval.errors import IncompleteError
 
@@ -109,7 +109,7 @@ def _run(cfg: Any, name: str, folder: Path, *, fresh: bool) -> int:
         written = Path(place) / name
         written.write_text("".join(f"{key} = {to_plain(cfg[key])!r}\n" for key in cfg))  # dump() formats for minutes
         try:
-            _opencompass([str(written), *arguments])
+            opencompass_file(written, arguments)
         except SystemExit as end:
             if end.code not in (None, 0, IncompleteError.exit_code):
                 raise
