@@ -19,7 +19,7 @@ _UNITS = {"steps": "{} steps", "block_length": "block {}", "gen_length": "length
 def matrix(found: Overview, link: Link, run_link: RunLink) -> Markup:
     """Return the table of one page; ``link`` gives the address of a result's items, ``run_link`` that of a run."""
     head = el("tr", el("th", "Model", scope="col"), *[_column(column) for column in found.columns])
-    rows = [_row(row, found, link, run_link(row.evaluation)) for row in found.rows]
+    rows = [_row(row, found, link, run_link) for row in found.rows]
     body = el("table", el("thead", head), el("tbody", *rows), class_="dare fold tall")
     return wrapped(body, "Scores by model and benchmark")
 
@@ -70,17 +70,20 @@ def _column(column: Column) -> Markup:
     return el("th", column.dataset, el("div", f"{column.metric} %", class_="dare-small"), title=power, scope="col")
 
 
-def _row(row: Row, found: Overview, link: Link, run: str) -> Markup:
+def _row(row: Row, found: Overview, link: Link, run_link: RunLink) -> Markup:
     known_as = "" if row.name == row.model else f", run as {row.model}"
-    name = [el("b", row.name), el("div", row.family + known_as, class_="dare-small")]
-    name.append(el("div", "run ", el("a", row.run, href=run), class_="dare-small"))
+    name = [el("b", row.name)]
+    if row.evaluation is not None:
+        name.append(el("div", row.family + known_as, class_="dare-small"))
+        name.append(el("div", "run ", el("a", row.run, href=run_link(row.evaluation)), class_="dare-small"))
     if row.status != "finished":
         name.append(el("div", row.status, class_="dare-small dare-warn"))
-    cells = [_cell(row.cells.get(column.key), column, found.ties, link) for column in found.columns]
+    named = row.evaluation is None
+    cells = [_cell(row.cells.get(column.key), column, found.ties, link, named=named) for column in found.columns]
     return el("tr", el("td", *name), *cells)
 
 
-def _cell(cell: Cell | None, column: Column, ties: Mapping[int, Tie], link: Link) -> Markup:
+def _cell(cell: Cell | None, column: Column, ties: Mapping[int, Tie], link: Link, *, named: bool) -> Markup:
     label = f"{column.dataset}, {column.metric} %"
     if cell is None:
         return el("td", "", class_="empty", data_label=label)
@@ -91,6 +94,7 @@ def _cell(cell: Cell | None, column: Column, ties: Mapping[int, Tie], link: Link
         score = joined([value, el("span", interval(cell), class_="dare-ci"), tie_mark(ties.get(cell.id))], " ")
     parts = [
         el("div", score),
+        el("div", cell.name, class_="dare-small") if named else None,
         el("div", cost_line(cell), class_="dare-small"),
         el("div", settings_line(cell), class_="dare-small"),
         _notes(cell),

@@ -21,9 +21,9 @@ from leaderboard.data.source import refresh, runs_folder
 from leaderboard.markup import Markup
 
 
-@st.cache_resource(show_spinner="Reading the run folders and comparing new results")
-def _refreshed(url: str, runs: str) -> tuple[Problem, ...]:
-    """Bring the store up to date once per server, or when a reader asks for it."""
+@st.cache_resource(show_spinner="Reading the run folders and comparing new results", max_entries=4)
+def _refreshed(url: str, runs: str, stored: tuple[int, ...]) -> tuple[Problem, ...]:
+    """Bring the store up to date: when the server starts, when runs were stored since, when a reader asks for it."""
     problems = refresh(url)
     prepare_areas(load_board(url, _store(url).version(), problems))
     return problems
@@ -39,7 +39,7 @@ def current_board() -> Board | None:
     url, runs = database_url(), runs_folder()
     if not exists(url) and not (runs is not None and runs.is_dir()):
         return None
-    problems = _refreshed(url, str(runs))
+    problems = _refreshed(url, str(runs), _store(url).version(tests=False))
     return load_board(url, _store(url).version(), problems)
 
 

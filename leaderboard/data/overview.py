@@ -27,15 +27,17 @@ class Filters:
     """Part of a model's or run's name."""
     complete_only: bool = False
     all_metrics: bool = False
+    best_of_family: bool = False
+    """One row per family with its best score on each benchmark, in place of one row per model of a run."""
     newest_only: bool = False
     """Of the same weights under the same decode settings on one data set only the newest run."""
 
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """One model of one run."""
+    """One model of one run, or a family's best on each benchmark (``evaluation`` is None)."""
 
-    evaluation: int
+    evaluation: int | None
     run: str
     model: str
     name: str
@@ -89,7 +91,9 @@ def overview(board: Board, filters: Filters, page: int = 1, sort: tuple[str, str
     """Return page ``page`` (from 1) of the rows that pass ``filters``, best first in column ``sort``, else by name."""
     cells = select(board.cells, filters)
     keys = columns_of(cells, all_metrics=filters.all_metrics)
-    rows = _rows([cell for cell in cells if cell.column in set(keys)])
+    shown_cells = [cell for cell in cells if cell.column in set(keys)]
+    ties = ties_of(board, cells, keys)
+    rows = _best(shown_cells, ties) if filters.best_of_family else _rows(shown_cells)
     rows.sort(key=lambda row: (row.family, row.name, row.started, row.run))
     if sort in keys:
         rows.sort(key=lambda row: -_value(row, sort))
@@ -99,7 +103,7 @@ def overview(board: Board, filters: Filters, page: int = 1, sort: tuple[str, str
     return Overview(
         columns=tuple(_column(key, cells) for key in keys),
         rows=tuple(shown),
-        ties=ties_of(board, cells, keys),
+        ties=ties,
         page=page,
         pages=pages,
         total=len(rows),
@@ -140,6 +144,19 @@ def _rows(cells: Iterable[Cell]) -> list[Row]:
         first = next(iter(found.values()))
         rows.append(Row(evaluation, first.run, model, first.name, first.family, first.started, first.status, found))
     return rows
+
+
+def _best(cells: Iterable[Cell], ties: Mapping[int, Tie]) -> list[Row]:
+    """Return a row per family; a score of the column's own question goes before one of another question."""
+
+    def standing(cell: Cell) -> tuple[bool, bool, float, int]:
+        pooled = cell.id in ties and ties[cell.id].pool == 0
+        return cell.value is not None, pooled, cell.value or 0.0, cell.id
+
+    best: dict[str, dict[tuple[str, str], Cell]] = {}
+    for cell in sorted(cells, key=standing):
+        best.setdefault(cell.family, {})[cell.column] = cell
+    return [Row(None, "", family, family, family, "", "finished", found) for family, found in best.items()]
 
 
 def _column(key: tuple[str, str], cells: Sequence[Cell]) -> Column:

@@ -30,6 +30,9 @@ def page() -> None:
     """Draw the page."""
     st.title("Items")
     cells = {cell.id: cell for cell in readable(board().cells)}
+    if not cells:
+        st.info("No run here has item records.")
+        return
     chosen = _choose_result(cells)
     others = [one for one in cells.values() if one.base == chosen.base and one.id != chosen.id]
     ids, labels = [NOTHING, *[one.id for one in others]], ["nothing", *[result_label(one) for one in others]]
@@ -43,7 +46,7 @@ def page() -> None:
 
 def _choose_result(cells: dict[int, Cell]) -> Cell:
     wanted = st.query_params.get("result", "")
-    named = cells.get(int(wanted)) if wanted.isdigit() else None
+    named = cells.get(int(wanted)) if wanted.isdecimal() else None
     datasets = sorted({cell.dataset for cell in cells.values()})
     if named is not None and st.session_state.get("items from address") != wanted:
         st.session_state["items dataset"] = named.dataset

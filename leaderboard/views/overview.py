@@ -48,6 +48,7 @@ def _filters(found: Board) -> tuple[Filters, tuple[str, str] | None]:
         text = second.text_input("Model or run contains", key="name filter")
         complete = first.checkbox("Complete results only", key="complete only")
         every = second.checkbox("All metrics", key="all metrics")
+        family = second.checkbox("One row per family, its best", key="best of family")
         newest = first.checkbox("Newest of repeated measurements only", key="newest only")
         filters = Filters(
             families=tuple(families),
@@ -57,6 +58,7 @@ def _filters(found: Board) -> tuple[Filters, tuple[str, str] | None]:
             complete_only=complete,
             all_metrics=every,
             newest_only=newest,
+            best_of_family=family,
         )
         columns = columns_of(select(found.cells, filters), all_metrics=every)
         names = [BY_NAME, *[f"{dataset}, {metric}" for dataset, metric in columns]]

@@ -20,6 +20,9 @@ def page() -> None:
     st.title("Quality and cost")
     found = board()
     columns = columns_of(found.cells, all_metrics=True)
+    if not columns:
+        st.info("No run here has results.")
+        return
     names = [f"{dataset}, {metric}" for dataset, metric in columns]
     first, second = st.columns(2)
     with first:

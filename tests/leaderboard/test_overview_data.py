@@ -59,6 +59,18 @@ def test_incomplete_results_can_be_left_out_and_repeats_reduced_to_the_newest(bo
     assert len(select(unknown, Filters(newest_only=True))) == 2
 
 
+def test_one_row_per_family_holds_its_best_scores(board):
+    found = board("many")
+    shown = overview(found, Filters(best_of_family=True))
+    rows = {row.name: row for row in shown.rows}
+    assert set(rows) == {"dream", "llada", "qwen3"} and all(row.evaluation is None for row in rows.values())
+    for family, row in rows.items():
+        for column, cell in row.cells.items():
+            rivals = [c for c in found.cells if (c.family, c.column) == (family, column)]
+            assert cell.value == max(c.value for c in rivals if shown.ties[c.id].pool == 0)
+    assert rows["llada"].cells["toy", "accuracy"].model != "templated", "the best of another question is no best"
+
+
 def test_pages_hold_all_rows_once_and_a_page_beyond_the_last_is_the_last(board, monkeypatch):
     monkeypatch.setattr(view, "PAGE_ROWS", 4)
     found = board("many")

@@ -52,6 +52,44 @@ def test_a_store_that_cannot_be_read_is_explained(monkeypatch, tmp_path):
     assert not app.exception and "cannot be opened" in " ".join(texts(app))
 
 
+def test_pages_of_runs_without_any_result_say_so(monkeypatch, tmp_path):
+    from dare_eval.records.manifest import RunManifest, write_manifest
+
+    folder = tmp_path / "runs" / "bare" / STAMP
+    write_manifest(folder, RunManifest(run_id="bare", kind="evaluation", status="failed"))
+    (folder / "report.json").write_text("{")
+    for name, value in (
+        ("DARE_DB", f"sqlite:///{tmp_path}/x.db"),
+        ("DARE_RUNS", tmp_path / "runs"),
+        ("DARE_CACHE", tmp_path),
+    ):
+        monkeypatch.setenv(name, str(value))
+    app = opened()
+    for address in TITLES:
+        go(app, address)
+        assert not app.exception, address
+    assert "not readable JSON" in markup(go(app, "problems"))
+
+
+def test_a_run_stored_while_the_board_is_open_is_compared_too(monkeypatch, tmp_path):
+    from dare_eval.records.store import Store
+    from tests.leaderboard.stores import items, write_run
+
+    for name, value in (
+        ("DARE_DB", f"sqlite:///{tmp_path}/x.db"),
+        ("DARE_RUNS", tmp_path / "runs"),
+        ("DARE_CACHE", tmp_path),
+    ):
+        monkeypatch.setenv(name, str(value))
+    write_run(tmp_path / "runs", "a", {"toy": items([True, False] * 20)}, model="a")
+    app = opened()
+    assert markup(app).count("dare-tie") == 1
+    other = write_run(tmp_path / "elsewhere", "b", {"toy": items([False, True] * 20)}, model="b")
+    Store().register_evaluation(other)
+    app.run()
+    assert markup(app).count("dare-tie") == 2 and "tie group 1: 2 results" in markup(app)
+
+
 def test_results_show_interval_items_cost_spec_ties_and_links(place):
     place("one")
     app = opened()
@@ -72,6 +110,9 @@ def test_filters_narrow_the_results(place):
     app.text_input(key="name filter").input("nothing has this name").run()
     assert any("No result passes" in text for text in texts(app))
     app.text_input(key="name filter").input("").run()
+    app.multiselect(key="families").set_value([]).run()
+    app.checkbox(key="best of family").check().run()
+    assert markup(app).count("<tr>") == 4 and "d1-2" in markup(app), "a head and three families"
     app.checkbox(key="all metrics").check().run()
     assert "cell" in markup(app) and not app.exception
 

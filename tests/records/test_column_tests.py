@@ -152,6 +152,8 @@ def test_store_version_changes_with_every_kind_of_row(make_run, store):
     prepare_pairs(store)
     versions.append(store.version())
     assert len(set(versions)) == 4
+    without = store.version(tests=False)
+    assert len(without) < len(versions[0]) and without == Store(str(store.engine.url)).version(tests=False)
 
 
 def test_columns_are_kept_for_a_known_state_and_made_again_when_damaged(make_run, store, tmp_path):
