@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.golden.folders import golden_folders, label
+from tests.golden.folders import golden_json, label
 from tests.golden.forward_checks import FORWARD_CHECKS
 from tests.golden.preference_checks import PREFERENCE_CHECKS
 from tests.golden.rl_actor_checks import ACTOR_CHECKS
@@ -27,18 +27,13 @@ CHECKS = {
 }
 
 
-def algorithm_files() -> list[Path]:
-    """Return the files of every folder called ``algorithms`` in (or given as) a golden folder."""
-    found = {path for folder in golden_folders() for path in folder.rglob("*.json")}
-    return sorted(path for path in found if path.parent.name == "algorithms")
-
-
 def test_there_are_algorithm_files_in_the_project():
     assert list((Path(__file__).parent / "algorithms").glob("*.json"))
 
 
-@pytest.mark.parametrize("path", algorithm_files(), ids=label)
+@pytest.mark.parametrize("path", golden_json("algorithms"), ids=label)
 def test_reference_values(path):
     content = json.loads(path.read_text())
-    assert content["kind"] in CHECKS, f"{path} is of kind '{content['kind']}', which no check here knows"
-    CHECKS[content["kind"]](content["inputs"], content["params"], content["expected"])
+    kind = content.get("kind")
+    assert kind in CHECKS, f"{path} is of kind '{kind}', which no check here knows"
+    CHECKS[kind](content["inputs"], content["params"], content["expected"])

@@ -8,13 +8,7 @@ from pathlib import Path
 import pytest
 
 from dare_eval.report.aup import aup
-from tests.golden.folders import golden_folders, label
-
-
-def metric_files() -> list[Path]:
-    """Return the files of every folder called ``metrics`` in (or given as) a golden folder."""
-    found = [path for folder in golden_folders() for path in folder.rglob("*.json")]
-    return sorted(path for path in found if path.parent.name == "metrics")
+from tests.golden.folders import golden_json, label
 
 
 def check_aup(case):
@@ -34,7 +28,7 @@ def test_there_are_metric_files_in_the_project():
     assert list((Path(__file__).parent / "metrics").glob("*.json"))
 
 
-@pytest.mark.parametrize("path", metric_files(), ids=label)
+@pytest.mark.parametrize("path", golden_json("metrics"), ids=label)
 def test_metric(path):
     content = json.loads(path.read_text())
     kind = content.get("kind", content.get("algorithm"))
