@@ -118,7 +118,9 @@ class Updater:
         rows = int(scored.rows_S.sum())
         starts = range(0, rows, self.rows_per_forward)
         chunks = tuple(slice(start, min(start + self.rows_per_forward, rows)) for start in starts)
-        most = max(self.world.gather({"chunks": [float(len(chunks))]})["chunks"])
+        alone = bool(algorithm.reducer.linear) and units.in_rows(scored.row_X)
+        # All processes make the same forwards, so they agree on how many and in how many passes.
+        agreed = self.world.gather({"chunks": [float(len(chunks))], "alone": [float(alone)]})
         return UpdateBatch(
             samples=tuple(samples),
             noises=tuple(noises),
@@ -130,8 +132,8 @@ class Updater:
             constant=constant,
             units_whole=plan.units_whole if self.world.size > 1 else float(len(units)),
             chunks=chunks,
-            idle=int(most) - len(chunks),
-            alone=bool(algorithm.reducer.linear) and units.in_rows(scored.row_X),
+            idle=int(max(agreed["chunks"])) - len(chunks),
+            alone=all(agreed["alone"]),
             mask_id=self.facts.mask_id,
             device=self.device,
         )

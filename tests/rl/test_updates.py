@@ -218,3 +218,29 @@ def test_completions_without_a_reward_are_left_out():
     [alone] = prepared(update, trajectories[1:])
     assert [s.advantage for s in batch.samples] == [s.advantage for s in alone.samples]
     assert prepared(update, [replace(t, reward=None) for t in trajectories]) == []
+
+
+@pytest.mark.parametrize("name", ["coupled_grpo", "cj_grpo", "espo"])
+def test_processes_with_unequal_work_make_equally_many_forwards(name):
+    """Sharded networks work together in every forward; one process has three groups, the other one."""
+    trajectories, book, calls = completions(groups=4), {}, []
+    shares = [[t for t in trajectories if (t.group == 0) == bool(rank)] for rank in range(2)]
+    net = network_of("masked")
+    for _ in range(4):
+        updates = [update_for(name, "masked", net, rows=3, world=Part(rank, 2, book)) for rank in range(2)]
+        found = [prepared(update, share) for update, share in zip(updates, shares, strict=True)]
+    body = net.body
+    for update, [batch] in zip(updates, found, strict=True):
+        count = [0]
+
+        def counted(*args, count=count, **kwargs):
+            count[0] += 1
+            return body(*args, **kwargs)
+
+        net.body = counted
+        anchored = update.anchored(batch, net, net)
+        update.backward(net, anchored)
+        calls.append(count[0])
+    del net.body
+    assert calls[0] == calls[1] > 10
+    assert [batch.idle for [batch] in found] != [0, 0]
