@@ -66,7 +66,6 @@ table.dare .num { text-align: right; font-variant-numeric: tabular-nums; white-s
 .dare-score { font-size: 1rem; font-weight: 650; font-variant-numeric: tabular-nums; }
 .dare-ci { font-variant-numeric: tabular-nums; white-space: nowrap; }
 .dare-small { font-size: .78rem; opacity: .82; }
-.dare-nowrap { white-space: nowrap; }
 .dare-tie { display: inline-block; min-width: 1.5em; padding: 0 .35em; border: 1px solid currentColor;
   border-radius: .8em; font-size: .75rem; text-align: center; font-weight: 600; }
 .dare-tie.first { background: #0072B2; border-color: #0072B2; color: #fff; }

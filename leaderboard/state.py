@@ -79,6 +79,8 @@ def choose(label: str, options: Sequence[Any], names: Sequence[str], *, key: str
     if known is not None and st.session_state.get(f"{key} from address") != wanted:
         st.session_state[key] = known
         st.session_state[f"{key} from address"] = wanted
+    if st.session_state.get(key) not in options:  # what was chosen is no longer offered
+        st.session_state.pop(key, None)
     found = st.selectbox(label, options, format_func=lambda option: shown.get(option, str(option)), key=key)
     if parameter and found is not None:
         st.query_params[parameter] = str(found)

@@ -46,7 +46,8 @@ def states(found: Trajectory) -> NDArray[np.int8]:
     """Return the state of every position after every forward, [S, G]: masked, known, new, edited."""
     steps_G = np.asarray(found.steps_G)
     forward_S = np.arange(found.forwards)
-    state_SG = np.where((steps_G[None] >= 0) & (steps_G[None] < forward_S[:, None]), KNOWN, MASKED).astype(np.int8)
+    known_SG = (steps_G[None] >= 0) & (steps_G[None] < forward_S[:, None])
+    state_SG = known_SG.astype(np.int8)  # MASKED is 0, KNOWN is 1
     state_SG[(steps_G[None] == forward_S[:, None])] = NEW
     for forward, position in found.edits:
         if forward < found.forwards and position < len(steps_G):

@@ -143,11 +143,8 @@ def _facts(record: ItemRecord) -> None:
         facts.append(("error", record.error))
     if record.upstream_correct is not None:
         facts.append(("stock evaluator", f"{record.upstream_correct}, found {record.upstream_extracted}"))
-    show(
-        table(
-            ["", ""], [(name, one_line(value, 2000)) for name, value in facts], label="Facts about the item", fold=False
-        )
-    )
+    rows = [(name, one_line(value, 2000)) for name, value in facts]
+    show(table(["", ""], rows, label="Facts about the item", fold=False))
 
 
 def _text(title: str, body: str) -> None:

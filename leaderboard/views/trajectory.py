@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import streamlit as st
 
+from dare_eval.records.items import ItemRecord
 from leaderboard.data.board import Cell
 from leaderboard.data.items import load_items, verdict
 from leaderboard.data.tokens import Piece, piece_of
@@ -37,12 +38,8 @@ def page() -> None:
     for number, (side, cell, found) in enumerate(zip(sides, (left, right), (first, second), strict=True)):
         with side:
             if found is not None:
-                _draw(
-                    found,
-                    min(forward, found.forwards - 1),
-                    piece_of(board().runs[cell.evaluation].manifest, cell.model),
-                    number,
-                )
+                piece = piece_of(board().runs[cell.evaluation].manifest, cell.model)
+                _draw(found, min(forward, found.forwards - 1), piece, number)
     st.caption(
         "Across: position in the response; down: forward. Light: masked; blue: known before; orange: revealed by this "
         "forward; pink: replaced by it. In the text, colour goes from early (blue) to late (orange)."
@@ -61,16 +58,16 @@ def _pair(left: Cell, right: Cell) -> tuple[Trajectory | None, Trajectory | None
         traced = {record.item_id: record for record in records if record.step_map}
         ids = list(traced)
         start = ids.index(preset.item_id) if preset is not None and preset.item_id in traced else 0
+        names = {item: _name(record) for item, record in traced.items()}
         chosen = st.selectbox(
-            title, ids, index=start if ids else None, format_func=lambda one, t=traced: _name(t, one), key=key
+            title, ids, index=start if ids else None, format_func=lambda one, n=names: n.get(one, one), key=key
         )
         picked.append(trajectory(traced[chosen]) if chosen in traced else None)
     return picked[0], picked[1]
 
 
-def _name(traced: dict[str, object], item: str) -> str:
-    record = traced[item]
-    return f"{record.index}: {verdict(record)}"  # type: ignore[attr-defined, arg-type]
+def _name(record: ItemRecord) -> str:
+    return f"{record.index}: {verdict(record)}"
 
 
 def _draw(found: Trajectory, forward: int, piece: Piece | None, number: int) -> None:
