@@ -13,6 +13,8 @@ from dare_eval.errors import DareError
 from dare_eval.panels import run_guarded
 from dare_train.commands.compare import compare
 from dare_train.commands.data import data
+from dare_train.commands.estimators import estimators
+from dare_train.commands.estimators import estimators
 from dare_train.commands.export import export
 from dare_train.commands.preference import preference
 from dare_train.commands.pretrain import pretrain
@@ -33,6 +35,8 @@ app.command()(sft)
 app.command()(preference)
 app.command()(rl)
 app.command()(compare)
+app.command()(estimators)
+app.command()(estimators)
 app.command()(export)
 app.command()(show)
 app.add_typer(data, name="data")

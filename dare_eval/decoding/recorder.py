@@ -30,6 +30,18 @@ class PassRecord:
     score_RM: Tensor
     commit_RM: Tensor
 
+    def part(self, places: list[int]) -> PassRecord:
+        """Return what the pass did to the rows at ``places``."""
+        at_R = torch.tensor(places, device=self.tokens_RM.device)
+        considered_RM = self.found.considered_RM
+        found = Candidates(
+            columns_RM=self.found.columns_RM[at_R],
+            live_RM=self.found.live_RM[at_R],
+            considered_RM=None if considered_RM is None else considered_RM[at_R],
+        )
+        rows = Rows.of([self.rows.ids[place] for place in places], self.rows.index_R.device)
+        return PassRecord(rows, found, self.tokens_RM[at_R], self.score_RM[at_R], self.commit_RM[at_R])
+
 
 @dataclass(frozen=True, slots=True)
 class _Kept:
@@ -96,6 +108,11 @@ class Recorder:
     def _keep(self, done: PassRecord, steps: list[int], options: RecordOptions) -> None:
         if options.steps is not None and not set(steps) & set(options.steps):
             return
+        if options.rows is not None and not set(options.rows) >= set(done.rows.ids):
+            kept = [place for place, row in enumerate(done.rows.ids) if row in options.rows]
+            if not kept:
+                return
+            done, steps = done.part(kept), [steps[place] for place in kept]
         state_RT = self.canvas.ids_BT[done.rows.index_R]
         number_R1 = torch.arange(len(done.rows), device=state_RT.device)[:, None]
         wanted_RM = done.found.live_RM if done.found.considered_RM is None else done.found.considered_RM
@@ -124,10 +141,13 @@ class Recorder:
                 edits=self.edits[row],
                 stop=stop,
                 response=ids[row][region],
-                trace=None if self.options is None else self._trace(row, ids[row], self.options),
+                trace=self._trace(row, ids[row], self.options) if self._wanted(row) else None,
             )
             found.append(result)
         return found
+
+    def _wanted(self, row: int) -> bool:
+        return self.options is not None and (self.options.rows is None or row in self.options.rows)
 
     def _blocks_of(self, row: int, block_length: int) -> list[int]:
         """Return the row's own blocks: other rows of the batch may have more."""
@@ -135,7 +155,8 @@ class Recorder:
             return self.by_block[row]
         return self.by_block[row][: (self.canvas.ends[row] - self.canvas.first_block) // block_length]
 
-    def _trace(self, row: int, ids_T: list[int], options: RecordOptions) -> Trace:
+    def _trace(self, row: int, ids_T: list[int], options: RecordOptions | None) -> Trace:
+        assert options is not None
         start, end = self.canvas.starts[row], self.canvas.ends[row]
         mine = [(kept, kept.rows.index(row)) for kept in self._kept if row in kept.rows]
         mine = [(kept, at) for kept, at in mine if options.steps is None or kept.steps[at] in options.steps]

@@ -45,6 +45,8 @@ class RecordOptions:
 
     steps: Collection[int] | None = None
     """0-based forwards of a row to keep; None keeps all that revealed something, () none."""
+    rows: Collection[int] | None = None
+    """Rows of the batch whose passes are kept; None keeps all."""
     watch: Callable[[Reveal], None] | None = None
     """Called for every row and pass that wrote something, while decoding goes on (waits for the device each pass)."""
 

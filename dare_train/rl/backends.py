@@ -34,8 +34,8 @@ class Request:
     seeds: list[int]
     """One per row: rows of one prompt must differ in theirs, or they would be copies."""
     spec: DecodeSpec
-    record: bool = False
-    """Keep the state and the proposals of every pass."""
+    record: int = 0
+    """Keep the state and the proposals of every pass of the first so many rows."""
     committed: list[list[int]] | None = None
     """Response tokens that stand already, per row; the mask id where one is still to be decoded."""
 
@@ -94,7 +94,7 @@ class InProcess:
                 request.prompts,
                 request.spec,
                 row_seeds=request.seeds,
-                record=RecordOptions() if request.record else None,
+                record=RecordOptions(rows=range(request.record)) if request.record else None,
                 committed=request.committed,
             )
 

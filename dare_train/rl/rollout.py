@@ -85,7 +85,7 @@ class Sampler:
     ) -> list[Rollout]:
         """Return ``group_size`` completions of every problem, in order; keys are the places of the problems.
 
-        ``states`` keeps every pass of all rows, ``watched`` those of at least so many rows. ``finished`` is called
+        ``states`` keeps every pass of all rows, ``watched`` those of the first so many. ``finished`` is called
         with each decoded batch, so that its answers can be judged while the next is decoded.
         """
         rows = [(place, problem, number) for place, problem in keyed for number in range(self.group_size)]
@@ -98,7 +98,7 @@ class Sampler:
                 prompts=[list(problem.prompt) for _, problem, _ in part],
                 seeds=seeds,
                 spec=self.spec,
-                record=states or len(found) < watched,
+                record=len(part) if states else max(0, min(len(part), watched - len(found))),
             )
             results = self.backend.generate(request)
             texts = self.texts(results)

@@ -25,6 +25,8 @@ from dare_train.rl.rollout import Rollout
 from dare_train.scorer import Scorer
 from dare_train.token_loss import CHUNK_LOGITS
 
+ORDERED_ROWS = 32
+"""Completions of a rollout whose order is looked at: ranks of long responses cost more than their decoding."""
 Sums = dict[str, tuple[float, float]]
 """Name to (sum, count), so that processes can be added up before dividing."""
 
@@ -36,7 +38,8 @@ def rollout_sums(groups: Sequence[Sequence[Rollout]], outcomes: Sequence[Sequenc
     rewards = [outcome.reward for outcome in judged if outcome.reward is not None]
     exact = [outcome.exact for outcome in judged if outcome.exact is not None]
     credit = [outcome.credit for outcome in judged if outcome.credit is not None]
-    orders = [order for rollout in rows if (order := left_to_right(rollout.result.step_map)) is not None]
+    ordered = rows[:: max(1, len(rows) // ORDERED_ROWS)]
+    orders = [order for rollout in ordered if (order := left_to_right(rollout.result.step_map)) is not None]
     flat = [float(_is_flat(group)) for group in outcomes]
     solved = [float(any(outcome.exact for outcome in group)) for group in outcomes]
     distinct = [len({rollout.text for rollout in group}) / len(group) for group in groups]

@@ -199,3 +199,15 @@ def test_named_weights_are_those_of_the_checkpoint_also_under_an_adapter(tiny):
 )
 def test_unmask_order(steps, order):
     assert left_to_right(steps) == (None if order is None else pytest.approx(order))
+
+
+def test_only_watched_rows_keep_their_passes_and_nothing_else_changes(tiny):
+    keyed = list(enumerate(tiny[2][:4]))
+    every = sampler_of(tiny).groups(keyed, states=True)
+    some = sampler_of(tiny, rows_per_batch=6).groups(keyed, states=False, watched=8)
+    assert [row.result.trace is not None for row in some] == [True] * 8 + [False] * 8
+    assert [row.result.response for row in some] == [row.result.response for row in every]
+    for left, right in zip(some[:8], every[:8], strict=True):
+        assert left.result.trace.steps == right.result.trace.steps
+        assert torch.equal(left.result.trace.state_SG, right.result.trace.state_SG)
+        assert torch.equal(left.result.trace.committed_SG, right.result.trace.committed_SG)

@@ -13,7 +13,8 @@ from dare_eval.errors import UsageError
 from dare_train.config import LoraSettings, PreferenceConfig, PretrainConfig, SftConfig
 from dare_train.settings import load_config, to_yaml, validate
 
-RECIPES = sorted(Path(__file__).parents[2].joinpath("configs/train").glob("*.yaml"))
+RECIPES = sorted(Path(__file__).parents[2].joinpath("configs/train").glob("[!c]*.yaml"))
+"""Recipes of this folder; those of reinforcement learning and comparisons have tests of their own."""
 
 
 def sections(kind: type[BaseModel]) -> list[type[BaseModel]]:
