@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from xml.etree import ElementTree
 
 from dare_eval.report.judge import NEW, Judgement
-from dare_eval.report.reproducibility import RunReport
+from dare_eval.report.reproducibility import RunReport, titles
 
 
 def to_junit(reports: Sequence[RunReport]) -> str:
@@ -15,12 +15,12 @@ def to_junit(reports: Sequence[RunReport]) -> str:
     A case's time is what decoding took per item, in seconds.
     """
     root = ElementTree.Element("testsuites", name="dare-eval report")
-    for report in reports:
+    for title, report in zip(titles(reports), reports, strict=True):
         cases = report.judgements
         suite = ElementTree.SubElement(
             root,
             "testsuite",
-            name=_safe(report.run.run_id),
+            name=_safe(title),
             tests=str(len(cases)),
             failures=str(len(report.bad)),
             errors="0",

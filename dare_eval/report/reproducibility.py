@@ -6,6 +6,7 @@ where the report is made, so the same run gives the same bytes.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -57,15 +58,28 @@ def verdict_of(reports: Sequence[RunReport]) -> str:
     return "not compared"
 
 
+def titles(reports: Sequence[RunReport]) -> list[str]:
+    """Return a title per run: its id, numbered where several runs share one."""
+    ids = [report.run.run_id for report in reports]
+    seen: Counter[str] = Counter()
+    found = []
+    for name in ids:
+        seen[name] += 1
+        several = f" (no. {seen[name]} of {ids.count(name)} runs with this id)" if ids.count(name) > 1 else ""
+        found.append(name + several)
+    return found
+
+
 def to_document(reports: Sequence[RunReport]) -> Document:
     """Return the report on all runs; run by run, numbers first."""
     lead = [f"Verdict: {verdict_of(reports)}"]
+    named = list(zip(titles(reports), reports, strict=True))
     lead += [
-        f"{report.run.run_id}: {_counts(report)}"
+        f"{title}: {_counts(report)}"
         + (f", against {report.baseline.name}" if report.baseline else "; nothing to compare with")
-        for report in reports
+        for title, report in named
     ]
-    return Document("Reproducibility report", lead, [part for report in reports for part in _parts(report)])
+    return Document("Reproducibility report", lead, [part for title, one in named for part in _parts(title, one)])
 
 
 def _counts(report: RunReport) -> str:
@@ -73,9 +87,9 @@ def _counts(report: RunReport) -> str:
     return ", ".join(f"{words.count(word)} {word}" for word in dict.fromkeys(sorted(words))) or "no result"
 
 
-def _parts(report: RunReport) -> list[Part]:
+def _parts(title: str, report: RunReport) -> list[Part]:
     run = report.run
-    parts = [Part(f"Run {run.run_id}", [*_status(run), _numbers(report.judgements)])]
+    parts = [Part(f"Run {title}", [*_status(run), _numbers(report.judgements)])]
     changed = [(one, change) for one in report.judgements for change in one.changed]
     if changed:
         rows = [[one.model, one.dataset, change.name, change.recorded, change.now] for one, change in _once(changed)]

@@ -1,10 +1,13 @@
 """Published numbers: every table of the sources is there, and the noise of each is said."""
 
+import ast
+
 import pytest
 
 from dare_eval.errors import DataError, UsageError
 from dare_eval.presets import models, rows
 from dare_eval.presets.cards import find_card, known_cards, tables
+from dare_eval.presets.catalog import known_benchmarks
 from dare_eval.records.runs import load_run
 from dare_eval.report.published import (
     baseline_of_card,
@@ -132,3 +135,25 @@ def test_other_weights_than_the_cards_are_off_by_name(make_run):
     assert verdict_of([report_run(run, baseline_of_card(card, run))]) == "match"
     other = load_run(make_run("b", [True, False], weight_hash="else", entry=entry))
     assert "weights" in report_run(other, baseline_of_card(card, other)).judgements[0].reason
+
+
+RUNNABLE = [card for card in known_cards().values() if card.runnable and card.config is None]
+
+
+@pytest.mark.parametrize("card", RUNNABLE, ids=lambda card: card.name)
+def test_settings_reach_the_command_line_as_the_card_states_them(card, tmp_path):
+    """``dare-eval reproduce`` is ``dare-eval run`` with every setting of the card."""
+    from dare_eval.commands.reproduce import _changes
+    from dare_eval.commands.run_models import Names, chosen_config
+
+    names = Names([card.model], [str(card.bench)], (), _changes(card))
+    config = chosen_config(None, names, tmp_path).read_text()
+    found = {}
+    for line in config.splitlines():
+        key, _, value = line.partition(" = ")
+        if key.startswith('models[0]["decoding"]['):
+            found[key.split('"')[3]] = ast.literal_eval(value)
+        elif key == 'models[0]["likelihood"]':
+            found = ast.literal_eval(value)
+    assert found == card.spec
+    assert str(card.bench) in known_benchmarks()

@@ -95,3 +95,15 @@ def test_cards_without_settings_cannot_be_run(dare):
     assert code == 2 and "states no settings" in out
     code, out = dare("reproduce", "llada-8b-base/piqa@likelihood")
     assert code == 2 and "no benchmark or model of that name" in out
+
+
+def test_two_runs_with_one_id_are_told_apart(dare, make_run, change_manifest, tmp_path):
+    folders = [make_run(name, RIGHT, weight_hash="w") for name in ("a", "b", "c")]
+    for folder in folders[1:]:
+        change_manifest(folder, run_id="same")
+    code, out = dare("report", *folders, "--out", tmp_path / "report")
+    assert code == 0 and out.startswith("match: ")
+    text = (tmp_path / "report" / "report.md").read_text()
+    assert "## Run same (no. 1 of 2 runs with this id)" in text and "no. 2 of 2" in text
+    names = [suite.get("name") for suite in ElementTree.parse(tmp_path / "report" / "report.xml").getroot()]
+    assert len(set(names)) == 2
