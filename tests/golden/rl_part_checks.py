@@ -141,6 +141,8 @@ def row_batch(update, estimates, lengths, advantages, width):
     known = update.facts
     samples, noises, logps = [], [], []
     for values, length, advantage in zip(estimates, lengths, advantages, strict=True):
+        if length == 0:  # a response without counted tokens never reaches an update
+            continue
         counted = torch.arange(width) < length
         one = sample([NEVER + 1] * width, 0, known, advantage=advantage, counted=counted)
         target = torch.zeros(len(values), width, dtype=torch.bool)
