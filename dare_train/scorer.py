@@ -44,17 +44,17 @@ class Scorer:
     ) -> Tensor:
         """Return log p(target) at the chosen positions, row by row, in at least float32: [X].
 
-        ``valid_BT`` is False at padding, which no position attends to.
+        ``valid_BT`` is False at padding, which no position attends to; with blocks it stands on the right.
         """
         if self.block_length is not None:
             return self._by_blocks(network, noisy_BT, target_BT, chosen_BT, valid_BT)
         if bool(valid_BT.all()):
             return self._at(network, network.body(noisy_BT), target_BT, chosen_BT)
+        place_BT = (valid_BT.cumsum(1) - 1).clamp_min(0)  # padding on either side takes no position
         if not self.pack:
-            hidden_BTD = network.body(noisy_BT, mask=AttentionMask.padding(valid_BT))
-            return self._at(network, hidden_BTD, target_BT, chosen_BT)
+            hidden_BTD = network.body(noisy_BT, positions_BT=place_BT, mask=AttentionMask.padding(valid_BT))
+            return self._at(network, hidden_BTD, target_BT, chosen_BT, place_BT)
         segment_BT = torch.arange(len(valid_BT), device=valid_BT.device)[:, None].expand(valid_BT.shape)
-        place_BT = torch.arange(valid_BT.shape[1], device=valid_BT.device).expand(valid_BT.shape)
         packed = [tensor[valid_BT][None] for tensor in (noisy_BT, target_BT, chosen_BT, segment_BT, place_BT)]
         noisy_1S, target_1S, chosen_1S, segment_1S, place_1S = packed
         with packing_kernel(network):

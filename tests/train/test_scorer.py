@@ -53,6 +53,22 @@ def test_padding_is_not_attended_to(pack, shift):
     torch.testing.assert_close(together, torch.cat(apart), rtol=0, atol=1e-12)
 
 
+@pytest.mark.parametrize("pack", [True, False])
+@pytest.mark.parametrize("shift", [True, False])
+def test_padding_on_the_left_is_padding_too(pack, shift):
+    """Also with learned positions and with a first token that is masked."""
+    score, net, sequences = Scorer(pack=pack, shift=shift), network(), rows(4, 8)
+    ids_BT, valid_BT = padded(sequences, 8)
+    chosen_BT = answers(valid_BT, 0)
+    right = score(net, ids_BT.masked_fill(chosen_BT, MASK), ids_BT, chosen_BT, valid_BT)
+    moved = [tensor.clone() for tensor in (ids_BT, valid_BT, chosen_BT)]
+    for tensor in moved:
+        tensor[0] = tensor[0].roll(4)
+    ids_BT, valid_BT, chosen_BT = moved
+    left = score(net, ids_BT.masked_fill(chosen_BT, MASK), ids_BT, chosen_BT, valid_BT)
+    torch.testing.assert_close(left, right, rtol=0, atol=1e-12)
+
+
 def test_blocks_do_not_see_padding_either():
     net, (short, long) = network(block_size=4), rows(5, 11)
     ids_BT, valid_BT = padded([short, long], 12)
@@ -111,7 +127,9 @@ def test_blocks_of_one_are_autoregressive():
     for place in range(6):
         state_BT = torch.cat([ids_BT[:, :place], torch.tensor([[MASK]])], dim=1)
         logits = net(state_BT, mask=causal[..., : place + 1, : place + 1])
-        assert float(logits.log_softmax(-1)[0, -1, ids_BT[0, place]]) == pytest.approx(float(found[place]), abs=1e-6)
+        assert float(logits.detach().log_softmax(-1)[0, -1, ids_BT[0, place]]) == pytest.approx(
+            float(found[place].detach()), abs=1e-6
+        )
 
 
 def test_a_noisy_block_sees_clean_blocks_before_it_and_nothing_else():
