@@ -49,12 +49,14 @@ def run(
     the config into the folder of the run: dare-eval run --model llada-8b-instruct --bench gsm8k,math500
     """
     from dare_eval.commands.run_config import load_config, prepare, switches, unfinished_run
-    from dare_eval.commands.run_models import Names, chosen_config
+    from dare_eval.commands.run_models import Names, chosen_config, use_path
     from dare_eval.runtime.preflight import check_config
 
     names = Names(model or (), bench or (), suite or (), change or (), path, engine)
-    config = chosen_config(config, names, work_dir)
+    given, config = config, chosen_config(config, names, work_dir)
     cfg = load_config(config)
+    if given is not None and path is not None:
+        use_path(cfg, path)
     folder = prepare(cfg, work_dir=work_dir, fresh=fresh, limit=limit, scorer=scorer, workers=workers)
     cfg.update(({"template": template} if template else {}) | ({"scoring_policy": switches(policy)} if policy else {}))
     check_config(cfg)

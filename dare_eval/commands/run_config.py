@@ -79,15 +79,14 @@ def prepare(
 
 def switches(texts: Sequence[str]) -> dict[str, Any]:
     """Read ``switch=value`` texts of a scoring policy; raises ``UsageError`` for what is none."""
-    import yaml
-
+    from dare_eval.commands.values import read_value
     from dare_eval.scoring.policy import as_policy
 
     found: dict[str, Any] = {}
     for name, sign, value in (text.partition("=") for text in texts):
         if not sign:
             raise UsageError("--scoring-policy takes switch=value", seen=name, allowed="such as percent=ratio")
-        found[name] = yaml.safe_load(value)
+        found[name] = read_value(name, value)
     as_policy(found)
     return found
 

@@ -27,19 +27,35 @@ class Names(NamedTuple):
 def chosen_config(config: Path | None, names: Names, work_dir: Path | None) -> Path:
     """Return ``config``, or the config that ``names`` mean, written into the folder of its runs.
 
-    Raises ``UsageError`` when both or neither are given, and for unknown names.
+    Raises ``UsageError`` when both or neither are given, and for unknown names. A path may stand beside a config:
+    :func:`use_path` puts it in.
     """
     if config is not None:
-        if any(names):
+        if any(names._replace(path=None)):
             raise UsageError(
                 "a config has its own models and data sets",
                 seen=str(config),
-                allowed="either CONFIG, or --model with --bench or --suite",
+                allowed="either CONFIG (with --path), or --model with --bench or --suite",
             )
         return config
     if not names.models:
         raise UsageError("nothing to evaluate", remedy="name a config, or --model NAME with --bench NAME")
     return _written(names, work_dir)
+
+
+def use_path(cfg: Any, path: str) -> None:
+    """Put ``path`` in the place of the checkpoint that ``cfg`` names; raises ``UsageError`` when it names several."""
+    combined = cfg.get("model_dataset_combinations") or []
+    models = [*(cfg.get("models") or []), *(model for part in combined for model in part["models"])]
+    known = sorted({str(model.get("path")) for model in models})
+    if len(known) > 1:
+        raise UsageError(
+            "--path replaces one checkpoint, and the config names several",
+            seen=", ".join(known),
+            remedy="set DARE_MODEL_<NAME> for each of them",
+        )
+    for model in models:
+        model["path"] = path
 
 
 def _written(names: Names, work_dir: Path | None) -> Path:
@@ -70,7 +86,7 @@ def _split(values: Sequence[str]) -> list[str]:
 
 def _changes(texts: Sequence[str]) -> dict[str, Any]:
     """Read ``key=value`` texts; values are YAML, so numbers and null are what they look like."""
-    import yaml
+    from dare_eval.commands.values import read_value
 
     found: dict[str, Any] = {}
     likelihood: dict[str, Any] = {}
@@ -79,7 +95,7 @@ def _changes(texts: Sequence[str]) -> dict[str, Any]:
         if not sign or not re.fullmatch(r"(likelihood\.)?\w+", key):
             raise UsageError("--set takes key=value", seen=text, allowed="a decode setting, or likelihood.KEY")
         if key.startswith("likelihood."):
-            likelihood[key.removeprefix("likelihood.")] = yaml.safe_load(value)
+            likelihood[key.removeprefix("likelihood.")] = read_value(key, value)
         else:
-            found[f"decoding.{key}"] = yaml.safe_load(value)
+            found[f"decoding.{key}"] = read_value(key, value)
     return found | ({"likelihood": likelihood} if likelihood else {})

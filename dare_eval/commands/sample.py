@@ -40,7 +40,7 @@ def sample(
     from dare_eval.errors import UsageError
 
     asked = prompt if prompt is not None else sys.stdin.read().strip() if not sys.stdin.isatty() else ""
-    if not asked:
+    if not asked.strip():
         raise UsageError("there is no prompt", remedy='--prompt "..." or a text on standard input')
     opened = open_terminal(model, settings=settings or [], preset=preset, raw=raw, device=device, dtype=dtype)
     console = stdout_console()

@@ -124,14 +124,14 @@ def default_settings(name: str, config: Any, preset: str | None) -> dict[str, An
 
 def parse_settings(texts: Sequence[str]) -> dict[str, Any]:
     """Return ``key=value`` texts as decode settings; values are read as YAML (``none`` as text, ``null`` as unset)."""
-    import yaml
+    from dare_eval.commands.values import read_value
 
     found = {}
     for text in texts:
         key, sign, value = text.partition("=")
         if not sign:
             raise UsageError("a setting is not key=value", seen=text, allowed="key=value", remedy="--set steps=32")
-        found[key.strip()] = yaml.safe_load(value)
+        found[key.strip()] = read_value(key.strip(), value)
     return found
 
 

@@ -81,12 +81,12 @@ def context_limit(max_seq_len: Any, config: Any, spec: DecodeSpec | None) -> int
         )
     limit = own if max_seq_len is None else min(int(max_seq_len), own)
     if spec is not None and spec.gen_length >= limit:
-        least, half = spec.block_length, limit // 2 // spec.block_length * spec.block_length
+        half = limit // 2 // spec.block_length * spec.block_length
         raise UsageError(
             f"gen_length {spec.gen_length} leaves no room for a prompt",
             seen=f"gen_length = {spec.gen_length}, context {limit} tokens",
             allowed=f"gen_length below {limit}",
-            remedy=f"gen_length = {half}" if half >= least else "a longer max_seq_len, or a shorter block_length",
+            remedy=f"gen_length = {half}" if half else f"gen_length = block_length = {max(limit // 2, 1)}",
         )
     return limit
 

@@ -34,11 +34,13 @@ def resolve_model_path(name_or_path: str, *, redirected: bool = True, download: 
     """
     for variable in variable_names(name_or_path):
         if redirected and os.environ.get(variable):
-            return _resolve(os.environ[variable], f"{variable} = {os.environ[variable]}", download)
-    return _resolve(name_or_path, name_or_path, download)
+            where = f"{variable} = {os.environ[variable]}"
+            return _resolve(os.environ[variable], where, download, f"correct or unset {variable}")
+    remedy = f"set {variable_names(name_or_path)[0]} to the folder"
+    return _resolve(name_or_path, name_or_path, download, remedy)
 
 
-def _resolve(name: str, seen: str, download: bool) -> Path:
+def _resolve(name: str, seen: str, download: bool, remedy: str) -> Path:
     folder = Path(name).expanduser()
     if folder.is_dir():
         return folder
@@ -48,17 +50,17 @@ def _resolve(name: str, seen: str, download: bool) -> Path:
     if name in packaged:
         return packaged[name]
     if re.fullmatch(r"[A-Za-z0-9][\w.-]*/[\w.-]+", name):
-        return _from_hub(name, seen, download)
+        return _from_hub(name, seen, download, remedy)
     hint = nearest(name, packaged)
     raise DataError(
         f"no model at '{name}'" + (f"; did you mean '{hint}'?" if hint else ""),
         seen=seen,
         allowed="a folder, a hub id (owner/name) or one of: " + (", ".join(packaged) or "(no packaged model)"),
-        remedy=f"set {variable_names(name)[0]} to the folder",
+        remedy=remedy,
     )
 
 
-def _from_hub(name: str, seen: str, download: bool) -> Path:
+def _from_hub(name: str, seen: str, download: bool, remedy: str) -> Path:
     from huggingface_hub import snapshot_download
     from huggingface_hub.errors import HfHubHTTPError, LocalEntryNotFoundError
 
@@ -69,5 +71,5 @@ def _from_hub(name: str, seen: str, download: bool) -> Path:
             f"'{name}' is neither a local folder nor reachable on the hub",
             seen=seen,
             allowed="a folder with config.json, or a hub id that is cached or downloadable",
-            remedy=f"download it where there is a network and set {variable_names(name)[0]} to the folder",
+            remedy=f"download it where there is a network and {remedy}",
         ) from error

@@ -50,6 +50,13 @@ def test_settings_change_the_forwards_and_the_trace_is_the_step_map():
         (["--set", "stepz=3"], "did you mean 'steps'"),
         (["--preset", "gsm8k"], "unknown preset model"),
         (["--set", "gen_length=60", "--set", "block_length=60"], "longer than the context"),
+        (["--set", "gen_length=64", "--set", "block_length=64"], "gen_length = block_length = 32"),
+        (["--set", "gen_length=[1"], "the value of 'gen_length' cannot be read"),
+        (["--set", "stop_ids=[7, 5000]"], "5000"),
+        (["--set", "cache=block"], "cache 'block' does not work"),
+        (["--device", "cdua"], "did you mean 'cuda'"),
+        (["--dtype", "bfloat"], "did you mean 'bfloat16'"),
+        (["--prompt", "  "], "there is no prompt"),
     ],
 )
 def test_wrong_settings_are_refused(arguments, said):

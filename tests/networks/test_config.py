@@ -197,7 +197,7 @@ def test_a_model_is_found_by_folder_variable_or_not_at_all(tmp_path, monkeypatch
     assert resolve_model_path("GSAI-ML/LLaDA-8B-Instruct") == tmp_path / "here"
     assert resolve_model_path("llada-8b-instruct") == tmp_path / "here"
     monkeypatch.setenv("DARE_MODEL_LLADA_8B_INSTRUCT", str(tmp_path / "gone"))
-    with pytest.raises(DataError, match="DARE_MODEL_LLADA_8B_INSTRUCT"):
+    with pytest.raises(DataError, match="correct or unset DARE_MODEL_LLADA_8B_INSTRUCT"):
         resolve_model_path("llada-8b-instruct")
 
 
