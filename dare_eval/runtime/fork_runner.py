@@ -39,7 +39,7 @@ SPAWNING = re.compile(r"lmdeploy|turbomind|sglang|vllm", re.IGNORECASE)
 
 
 @dataclass(slots=True)
-class _Job:
+class Job:
     """One task and, while it runs, where."""
 
     task: Any
@@ -63,9 +63,9 @@ class ForkRunner(LocalRunner):
             found: list[tuple[str, int]] = super().launch(tasks)
             return found
         _import_ahead(tasks)
-        waiting = [_Job(TASKS.build({"cfg": cfg, "type": self.task_cfg["type"]}), cfg) for cfg in tasks]
+        waiting = [Job(TASKS.build({"cfg": cfg, "type": self.task_cfg["type"]}), cfg) for cfg in tasks]
         free = visible_devices() * self.max_workers_per_gpu
-        running: dict[int, _Job] = {}
+        running: dict[int, Job] = {}
         status: list[tuple[str, int]] = []
         try:
             while waiting or running:
@@ -77,7 +77,7 @@ class ForkRunner(LocalRunner):
             raise
         return status
 
-    def _start_ready(self, waiting: list[_Job], running: dict[int, _Job], free: list[str]) -> None:
+    def _start_ready(self, waiting: list[Job], running: dict[int, Job], free: list[str]) -> None:
         for job in list(waiting):
             need = job.task.num_gpus
             if not need and sum(not other.devices for other in running.values()) >= self.max_num_workers:
@@ -92,7 +92,7 @@ class ForkRunner(LocalRunner):
                 Path(job.log).parent.mkdir(parents=True, exist_ok=True)
                 running[self._start(job)] = job
 
-    def _start(self, job: _Job) -> int:
+    def _start(self, job: Job) -> int:
         if needs_interpreter(job.task):
             return self._start_subprocess(job)
         sys.stdout.flush()
@@ -103,7 +103,7 @@ class ForkRunner(LocalRunner):
             _run_child(job, self.max_num_workers, parent)
         return child
 
-    def _start_subprocess(self, job: _Job) -> int:
+    def _start_subprocess(self, job: Job) -> int:
         job.param_file = Path("tmp") / f"{os.getpid()}_{id(job)}_params.py"
         job.param_file.parent.mkdir(exist_ok=True)
         job.task.cfg.dump(str(job.param_file))
@@ -113,9 +113,7 @@ class ForkRunner(LocalRunner):
         process.returncode = 0  # this runner reaps it, so that Popen's destructor does not wait for it
         return process.pid
 
-    def _reap(
-        self, waiting: list[_Job], running: dict[int, _Job], free: list[str], total: int
-    ) -> list[tuple[str, int]]:
+    def _reap(self, waiting: list[Job], running: dict[int, Job], free: list[str], total: int) -> list[tuple[str, int]]:
         child, raw = os.wait()
         job = running.pop(child, None)
         if job is None:  # a child of some library: none of ours
@@ -127,18 +125,18 @@ class ForkRunner(LocalRunner):
         if code:
             get_logger().error(f"task {job.task.name} failed with code {code}, see {job.log}")
             later = _behind_the_killer(job) if code < 0 else []
-            _record_lost(job, code, spared=later)
+            record_lost(job, code, spared=later)
             if later:
                 waiting.append(self._rest_of(job, later))
         get_logger().info(f"{total - len(waiting) - len(running)} of {total} tasks finished")
         return [(job.task.name, code)]
 
-    def _rest_of(self, job: _Job, abbrs: list[str]) -> _Job:
+    def _rest_of(self, job: Job, abbrs: list[str]) -> Job:
         """Return the job of the data sets that a killed worker did not reach."""
         rest = copy.deepcopy(job.task_cfg)
         rest["datasets"] = [[cfg for cfg in job.task.dataset_cfgs[0] if dataset_abbr_from_cfg(cfg) in abbrs]]
         get_logger().info(f"{len(abbrs)} data sets behind the one that killed the worker go to a new one")
-        return _Job(TASKS.build({"cfg": rest, "type": self.task_cfg["type"]}), rest)
+        return Job(TASKS.build({"cfg": rest, "type": self.task_cfg["type"]}), rest)
 
 
 def needs_interpreter(task: Any) -> bool:
@@ -150,7 +148,7 @@ def needs_interpreter(task: Any) -> bool:
     return task.num_gpus > 1 or any(SPAWNING.search(kind) for kind in kinds)
 
 
-def _run_child(job: _Job, workers: int, parent: int) -> None:
+def _run_child(job: Job, workers: int, parent: int) -> None:
     """Run the task in this forked process and end the process; never returns."""
     code = 1
     try:
@@ -173,7 +171,7 @@ def _run_child(job: _Job, workers: int, parent: int) -> None:
         os._exit(code)
 
 
-def _environment(job: _Job) -> dict[str, str]:
+def _environment(job: Job) -> dict[str, str]:
     environment = dict(os.environ)
     if job.devices or job.task.num_gpus:
         environment["CUDA_VISIBLE_DEVICES"] = ",".join(job.devices)
@@ -207,7 +205,7 @@ def _import_ahead(tasks: Sequence[Any]) -> None:
             resolve("class", path)
 
 
-def _behind_the_killer(job: _Job) -> list[str]:
+def _behind_the_killer(job: Job) -> list[str]:
     """Return the abbrs of the data sets that a killed worker had not begun.
 
     None when it died before its first item: then the model is the likely cause, and each data set would kill again.
@@ -228,7 +226,7 @@ def _saved(output: Path, dataset: str) -> int:
     return sum(path.read_bytes().count(b"\n") for path in item_files(output.parent, dataset))
 
 
-def _record_lost(job: _Job, code: int, spared: Sequence[str] = ()) -> None:
+def record_lost(job: Job, code: int, spared: Sequence[str] = ()) -> None:
     """Record a failure for each pair of a dead worker that has no output, failure of its own or new worker."""
     how = f"signal {-code} ({signal.Signals(-code).name})" if code < 0 else f"exit code {code}"
     cfgs = [cfg for dataset_cfgs in job.task.dataset_cfgs for cfg in dataset_cfgs]
@@ -247,7 +245,7 @@ def _record_lost(job: _Job, code: int, spared: Sequence[str] = ()) -> None:
             record_failure(job.task.work_dir, failure)
 
 
-def _record_no_device(job: _Job, need: int, have: int) -> None:
+def _record_no_device(job: Job, need: int, have: int) -> None:
     for common, _ in _pairs(job):
         failure = Failure(
             cause=f"the model wants {need} GPUs",
@@ -258,7 +256,7 @@ def _record_no_device(job: _Job, need: int, have: int) -> None:
         record_failure(job.task.work_dir, failure)
 
 
-def _pairs(job: _Job) -> Iterator[tuple[dict[str, str], Path]]:
+def _pairs(job: Job) -> Iterator[tuple[dict[str, str], Path]]:
     """Yield what names each pair of a task, and its output file."""
     outputs = iter(job.task.get_output_paths())
     for model_cfg, dataset_cfgs in zip(job.task.model_cfgs, job.task.dataset_cfgs, strict=True):
@@ -276,7 +274,7 @@ def _take(free: list[str], need: int) -> list[str]:
     return taken
 
 
-def _end(running: dict[int, _Job]) -> None:
+def _end(running: dict[int, Job]) -> None:
     for child in running:
         with contextlib.suppress(ProcessLookupError):
             os.kill(child, signal.SIGTERM)
