@@ -10,7 +10,7 @@ import numpy as np
 import plotly.graph_objects as go
 from numpy.typing import NDArray
 
-from leaderboard.data.board import AUTOREGRESSIVE, Cell
+from leaderboard.data.board import DIFFUSION, Cell
 from leaderboard.data.pareto import Strategy
 from leaderboard.markup import text
 from leaderboard.theme import STATES, clear, colour, dash, symbol
@@ -126,7 +126,7 @@ def _curve(
     low = [value if cell.low is None else cell.low for value, cell in zip(values, cells, strict=True)]
     high = [value if cell.high is None else cell.high for value, cell in zip(values, cells, strict=True)]
     shade, group = colour(number), f"s{number}"
-    if len(cells) > 1:
+    if len(cells) > 1 and strategy.kind == DIFFUSION:
         band = go.Scatter(
             x=[*xs, *xs[::-1]],
             y=[*high, *low[::-1]],
@@ -145,7 +145,7 @@ def _curve(
     points = go.Scatter(
         x=xs,
         y=values,
-        mode="markers" if strategy.kind == AUTOREGRESSIVE else "lines+markers",
+        mode="lines+markers" if strategy.kind == DIFFUSION else "markers",
         name=plain(strategy.name),
         legendgroup=group,
         line={"color": shade, "dash": dash(number)},

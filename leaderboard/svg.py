@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
-from leaderboard.data.board import AUTOREGRESSIVE, Cell
+from leaderboard.data.board import DIFFUSION, Cell
 from leaderboard.data.pareto import Strategy
 from leaderboard.markup import Markup, el, text
 from leaderboard.theme import colour
@@ -56,7 +56,7 @@ def _curve(number: int, strategy: Strategy, cells: Sequence[Cell], field: str, s
     shade = colour(number)
     spots = [(scale.x(float(getattr(cell, field))), cell) for cell in cells]
     parts: list[Markup] = []
-    if len(cells) > 1 and strategy.kind != AUTOREGRESSIVE:
+    if len(cells) > 1 and strategy.kind == DIFFUSION:
         line = " ".join(f"{x},{scale.y(cell.value or 0.0)}" for x, cell in spots)
         parts.append(
             el("polyline", points=line, fill="none", stroke=shade, stroke_width="2", stroke_dasharray=_dash(number))
@@ -66,7 +66,7 @@ def _curve(number: int, strategy: Strategy, cells: Sequence[Cell], field: str, s
             y1, y2 = scale.y(cell.low), scale.y(cell.high)
             parts.append(el("line", x1=x, x2=x, y1=y1, y2=y2, stroke=shade, stroke_width="1.5"))
         note = el("title", f"{cell.model}: {cell.value:.1f} %, n {cell.n}")
-        parts.append(_spot(x, scale.y(cell.value or 0.0), shade, strategy.kind == AUTOREGRESSIVE, note))
+        parts.append(_spot(x, scale.y(cell.value or 0.0), shade, strategy.kind != DIFFUSION, note))
     return el("g", *parts)
 
 

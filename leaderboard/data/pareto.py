@@ -1,7 +1,8 @@
 """Quality against cost: one curve per model and decoding strategy, with AUP and its bootstrap interval.
 
 A strategy is everything of the decode spec except what trades quality for speed (steps, threshold, factor). Models
-that write left to right stand beside the curves as points, or as a level where their cost was not counted.
+that write left to right, or of which nobody recorded how they write (remote ones), stand beside the curves as points,
+or as a level where their cost was not counted.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ from dare_eval.records.provenance import cache_dir
 from dare_eval.records.vectors import Vectors, read_vectors
 from dare_eval.report.aup import Setting, aup, aup_interval, points_of
 from dare_eval.report.pareto import pareto
-from leaderboard.data.board import AUTOREGRESSIVE, Board, Cell
+from leaderboard.data.board import DIFFUSION, Board, Cell
 
 SPEED = ("steps", "threshold", "factor", "min_transfer")
 """Decode settings that make a strategy faster or slower."""
@@ -75,7 +76,7 @@ def strategies(board: Board, column: tuple[str, str], models: Sequence[str] = ()
         share = members[0].measures != "credit"  # AUP is defined on shares of right answers
         area = _area(members, best) if len(members) > 1 and best > 0 and share else None
         found.append(Strategy(name, names[weights], members[0].kind, tuple(members), area))
-    return sorted(found, key=lambda one: (one.kind == AUTOREGRESSIVE, one.name))
+    return sorted(found, key=lambda one: (one.kind != DIFFUSION, one.name))
 
 
 def models_of(board: Board, column: tuple[str, str]) -> dict[str, str]:
@@ -115,7 +116,7 @@ def _method(cell: Cell) -> str:
 
 def _difference(cell: Cell, others: Sequence[Cell]) -> str:
     """Return the policy, and what else tells this strategy from the others of its model."""
-    if cell.kind == AUTOREGRESSIVE:
+    if not cell.spec.get("policy"):
         return ""
     differing = [key for key in _SHOWN if len({str(other.spec.get(key)) for other in others}) > 1]
     parts = [cell.policy, *[f"{key.replace('_length', '')} {cell.spec.get(key)}" for key in differing]]

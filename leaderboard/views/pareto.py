@@ -39,7 +39,7 @@ def page() -> None:
     st.plotly_chart(figure, config=CONFIG, key="pareto figure", alt=f"Score against {cost}, one curve per strategy")
     st.caption(
         "Bands and bars are 95 % intervals. Large marks: no other setting shown is better in both. "
-        "Models that write left to right stand beside the curves."
+        "Models that write left to right, or do not say how they write, stand beside the curves."
     )
     _areas(curves)
     _settings(curves, best)
