@@ -19,9 +19,9 @@ _STYLE = """
 @media (prefers-color-scheme: dark) { :root { --bad: #ff8a80; --good: #7fd6a0; --note: #ffcc80; } }
 body { font: 15px/1.5 system-ui, sans-serif; max-width: 70rem; margin: 0 auto; padding: 1rem; }
 h1 { font-size: 1.5rem; } h2 { font-size: 1.2rem; margin-top: 2rem; } h3 { font-size: 1rem; }
-.table { overflow-x: auto; } table { border-collapse: collapse; font-size: 13px; }
+.table { overflow-x: auto; margin-bottom: 1rem; } table { border-collapse: collapse; font-size: 13px; }
 th, td { border: 1px solid var(--line); padding: .25rem .5rem; text-align: left; vertical-align: top; }
-td { overflow-wrap: anywhere; } p { overflow-wrap: anywhere; }
+td { overflow-wrap: anywhere; min-width: 4.5rem; } td:first-child { min-width: 8rem; } p { overflow-wrap: anywhere; }
 .off { color: var(--bad); font-weight: 600; } .match { color: var(--good); } .within { color: var(--note); }
 """
 _CLASSES = {"off": "off", "incomplete": "off", "missing": "off", "match": "match", "within interval": "within"}

@@ -124,8 +124,8 @@ def published_interval(score: float, n: Sequence[int]) -> tuple[float, float] | 
 def baseline_of_card(card: Card, run: Run) -> Baseline:
     """Return the card as what ``run`` is judged against; raises ``DataError`` when the run cannot be what it measures.
 
-    The run's row is the card's metric, or the headline one, of the only benchmark of the run (its average, where the
-    benchmark has several data sets).
+    The run's row is the card's metric, or the headline one, of the model and benchmark that are called as on the card,
+    else of the run's only one (its average, where the benchmark has several data sets).
     """
     rows = [found for found in run_rows(run) if not found.row.metric.startswith("stock ")]
     chosen = _row_of(card, rows)
@@ -152,7 +152,9 @@ def baseline_of_card(card: Card, run: Run) -> Baseline:
     return Baseline(name=f"card {card.name} ({card.source})", numbers=(number,), whole=False)
 
 
-def _row_of(card: Card, rows: Sequence[RunRow]) -> RunRow | None:
+def _row_of(card: Card, found: Sequence[RunRow]) -> RunRow | None:
+    rows = [one for one in found if one.row.model == card.model] or list(found)
+    rows = [one for one in rows if one.row.dataset == card.benchmark] or rows
     averages = [one for one in rows if one.row.metric in ("average", "weighted average")]
     if card.metric is not None:
         named = [one for one in rows if one.row.metric == card.metric]

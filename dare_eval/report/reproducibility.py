@@ -6,9 +6,11 @@ where the report is made, so the same run gives the same bytes.
 
 from __future__ import annotations
 
+import json
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from dare_eval.records.ledger import Budget
 from dare_eval.records.manifest import RunManifest
@@ -122,26 +124,43 @@ def _status(run: Run) -> list[str]:
 
 
 def _numbers(judgements: Sequence[Judgement]) -> Table:
-    columns = ["model", "benchmark", "metric", "score", "95 % interval", "n", "NFE", "tok/s", "recorded", "verdict"]
-    rows = [[*_head(one), *_recorded(one), one.verdict, _reason(one)] for one in judgements]
-    return Table([*columns, "why"], rows)
+    columns = [
+        "model",
+        "benchmark",
+        "metric",
+        "verdict",
+        "score",
+        "95 % interval",
+        "n",
+        "recorded",
+        "why",
+        "NFE",
+        "tok/s",
+    ]
+    rows = []
+    for one in judgements:
+        score, bounds, n, *cost = _measured(one)
+        rows.append(
+            [one.model, one.dataset, one.metric, one.verdict, score, bounds, n, _recorded(one), _reason(one), *cost]
+        )
+    return Table([*columns, "NFE", "tok/s"], rows)
 
 
-def _head(one: Judgement) -> list[str]:
+def _measured(one: Judgement) -> list[str]:
     if one.found is None:
-        return [one.model, one.dataset, one.metric, "-", "-", "0", "-", "-"]
+        return ["-", "-", "0", "-", "-"]
     row = one.found.row
     low, high = interval(row)
     bounds = "-" if low is None or high is None else f"{low:.2f} to {high:.2f}"
     score = "-" if row.value is None else f"{row.value:.2f}"
-    return [row.model, row.dataset, row.metric, score, bounds, _n(row), _cost(row.nfe), _cost(row.tps)]
+    return [score, bounds, _n(row), _cost(row.nfe), _cost(row.tps)]
 
 
-def _recorded(one: Judgement) -> list[str]:
+def _recorded(one: Judgement) -> str:
     if one.recorded is None:
-        return ["-"]
+        return "-"
     known = f" (n = {one.recorded.n})" if one.recorded.n is not None else ""
-    return [f"{one.recorded.value:.{one.recorded.decimals if one.recorded.decimals is not None else 2}f}{known}"]
+    return f"{one.recorded.value:.{one.recorded.decimals if one.recorded.decimals is not None else 2}f}{known}"
 
 
 def _reason(one: Judgement) -> str:
@@ -172,10 +191,15 @@ def _datasets(manifest: RunManifest, outcomes: dict[tuple[str, str], str]) -> Ta
 
 
 def _specs(manifest: RunManifest) -> Table:
-    pairs = [(model.name, name, spec) for model in manifest.models for name, spec in sorted(model.decode_specs.items())]
-    keys = sorted({key for *_, spec in pairs for key, value in spec.items() if value is not None})
-    rows = [[f"{model} on {name}", *[_value(spec.get(key)) for key in keys]] for model, name, spec in pairs]
-    return Table(["pair", *keys], rows)
+    """Return one column per distinct spec; data sets that share one stand together."""
+    columns: dict[str, tuple[list[str], dict[str, Any]]] = {}
+    for model in manifest.models:
+        for name, spec in sorted(model.decode_specs.items()):
+            key = json.dumps([model.name, spec], sort_keys=True, default=str)
+            columns.setdefault(key, ([], spec))[0].append(f"{model.name} on {name}")
+    keys = sorted({key for _, spec in columns.values() for key, value in spec.items() if value is not None})
+    rows = [[key, *[_value(spec.get(key)) for _, spec in columns.values()]] for key in keys]
+    return Table(["setting", *[", ".join(names) for names, _ in columns.values()]], rows)
 
 
 def _budget(budget: Budget) -> Table:

@@ -109,6 +109,17 @@ def test_a_run_is_judged_against_a_card_by_what_the_card_states(make_run):
     assert verdict_of([report_run(same, baseline_of_card(near, same))]) == "within interval"
 
 
+def test_of_several_models_the_one_of_the_card_is_judged(make_run):
+    from dare_eval.records.item_files import write_items
+    from tests.records.record_kit import records
+
+    card = find_card("tiny-sudoku/sudoku4")
+    folder = make_run("a", [True] * 9 + [False], model="tiny-sudoku", dataset="sudoku4", entry={"metric": "exact"})
+    write_items(folder / "records" / "other" / "countdown3.jsonl", records([False] * 5, dataset="countdown3"))
+    (number,) = baseline_of_card(card, load_run(folder)).numbers
+    assert number.key == ("tiny-sudoku", "sudoku4", "exact")
+
+
 def test_a_run_that_cannot_be_what_the_card_measures_is_refused(make_run):
     run = load_run(make_run("a", [True, False]))
     with pytest.raises(DataError, match="nothing in this run"):
