@@ -130,6 +130,7 @@ def _curve(
         band = go.Scatter(
             x=[*xs, *xs[::-1]],
             y=[*high, *low[::-1]],
+            mode="lines",
             fill="toself",
             fillcolor=clear(shade, 0.15),
             line={"width": 0},

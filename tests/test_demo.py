@@ -29,3 +29,8 @@ def test_demo_evaluates_trains_and_compares(checkout):  # noqa: F811
         assert row["nfe"] == 16 and row["tps"] > 0
     assert place.parent.name in done.stdout
     assert "won/lost" in done.stdout and "B better" in done.stdout
+    board = [str(Path(sys.executable).parent / "dare-eval"), "board", "--static", "site"]
+    subprocess.run(board, cwd=checkout, env=env, capture_output=True, timeout=300, check=True)
+    shown = (checkout / "site" / "index.html").read_text()
+    assert "tiny-countdown" in shown and "sft_tiny_sudoku_more" in shown and "dare-tie first" in shown
+    assert "sft minus base" in (checkout / "site" / "algorithms.html").read_text()
