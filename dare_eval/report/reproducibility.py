@@ -124,19 +124,7 @@ def _status(run: Run) -> list[str]:
 
 
 def _numbers(judgements: Sequence[Judgement]) -> Table:
-    columns = [
-        "model",
-        "benchmark",
-        "metric",
-        "verdict",
-        "score",
-        "95 % interval",
-        "n",
-        "recorded",
-        "why",
-        "NFE",
-        "tok/s",
-    ]
+    columns = ["model", "benchmark", "metric", "verdict", "score", "95 % interval", "n", "recorded", "why"]
     rows = []
     for one in judgements:
         score, bounds, n, *cost = _measured(one)
