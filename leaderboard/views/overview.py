@@ -67,6 +67,8 @@ def _filters(found: Board) -> tuple[Filters, tuple[str, str] | None]:
 
 
 def _pager(pages: int, total: int) -> None:
+    if int(st.session_state.get("overview page", 1)) > pages:  # a filter left fewer pages
+        st.session_state["overview page"] = pages
     if pages > 1:
         st.number_input(f"Page (of {pages}; {total} rows)", 1, pages, key="overview page")
 

@@ -13,6 +13,7 @@ from leaderboard.plots import CONFIG, pareto_figure
 from leaderboard.state import board, choose, show
 
 SHOWN_MODELS = 6
+SHOWN_SETTINGS, MOST_SETTINGS = 12, 200
 
 
 def page() -> None:
@@ -68,7 +69,6 @@ def _areas(curves: list[Strategy]) -> None:
 
 
 def _settings(curves: list[Strategy], best: set[int]) -> None:
-    st.subheader("Settings")
     rows = [
         (
             curve.name,
@@ -80,9 +80,10 @@ def _settings(curves: list[Strategy], best: set[int]) -> None:
         for curve in curves
         for cell in curve.cells
     ]
-    show(table(["Strategy", "Decode settings", "Score, %", "Cost", ""], rows[:200], label="Settings"))
-    if len(rows) > 200:
-        st.caption(f"{len(rows) - 200} more: choose fewer models.")
+    with st.expander(f"All {len(rows)} settings", expanded=len(rows) <= SHOWN_SETTINGS):
+        show(table(["Strategy", "Decode settings", "Score, %", "Cost", ""], rows[:MOST_SETTINGS], label="Settings"))
+        if len(rows) > MOST_SETTINGS:
+            st.caption(f"{len(rows) - MOST_SETTINGS} more: choose fewer models.")
 
 
 def _describe(cell: Cell) -> str:

@@ -117,6 +117,20 @@ def test_filters_narrow_the_results(place):
     assert "cell" in markup(app) and not app.exception
 
 
+def test_a_filter_that_leaves_fewer_pages_shows_the_last_of_them(place, monkeypatch):
+    from leaderboard.data import overview
+
+    monkeypatch.setattr(overview, "PAGE_ROWS", 2)
+    place("many")
+    app = opened()
+    app.number_input(key="overview page").set_value(5).run()
+    last = markup(app)
+    app.multiselect(key="families").select("dream").run()
+    assert not app.exception and "dream-8b" in markup(app) and "dream-8b" not in last
+    app.text_input(key="name filter").input("dream-4").run()
+    assert not app.exception and markup(app).count("dream-8b") == 1
+
+
 def test_rows_can_be_ordered_by_a_benchmark(place):
     place("many")
     app = opened()
