@@ -13,17 +13,23 @@ if TYPE_CHECKING:
 
 def cards(
     name: Annotated[str | None, typer.Argument(help="A card, a table of algorithms (dare-llada), or a model.")] = None,
+    base: Annotated[str | None, typer.Option(help="Column of a table that the others are compared with.")] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print as JSON.")] = False,
 ) -> None:
     """List published numbers with interval and source; of a table, what is more than noise and what is trivial.
 
     Example: dare-eval cards dare-llada
     """
+    import dataclasses
+
     from dare_eval.errors import unknown
     from dare_eval.presets.cards import known_cards, tables
 
     if name in tables():
-        _show_table(tables()[name], as_json)
+        table = tables()[name]
+        if base is not None and base not in table.columns:
+            raise unknown(f"column of {name}", base, table.columns)
+        _show_table(dataclasses.replace(table, base=base or table.base), as_json)
         return
     found = [card for card in known_cards().values() if name in (None, card.name, card.model)]
     if not found:
@@ -33,6 +39,7 @@ def cards(
         typer.echo(json.dumps([_line(card) for card in found], indent=1))
         return
     _print(["card", "score", "95 % interval", "n", "settings", "source", "can run"], map(_cells, found))
+    typer.echo(f"tables with the noise of their differences: {', '.join(tables())}; type: dare-eval cards NAME")
 
 
 def _line(card: Card) -> dict[str, Any]:

@@ -85,6 +85,12 @@ def test_cards_are_listed_with_their_noise(dare):
     assert code == 0 and not any(
         one["outside_noise"] for one in json.loads(out)["differences"] if one["benchmark"] == "humaneval"
     )
+    code, out = dare("cards", "dare-llada", "--base", "coupled_grpo", "--json")
+    close = next(d for d in json.loads(out)["differences"] if (d["benchmark"], d["column"]) == ("gsm8k", "cj_grpo"))
+    assert code == 0 and close["base"] == 85.3 and close["p"] > 0.8 and not close["outside_noise"]
+    assert dare("cards", "dare-llada", "--base", "coupled")[0] == 2
+    code, out = dare("cards", "llada-8b-instruct")
+    assert code == 0 and "tables with the noise of their differences: dare-llada, dare-dream" in out
     code, out = dare("cards", "llada-8b-instruct", "--json")
     assert code == 0 and {one["name"] for one in json.loads(out)} >= {"llada-8b-instruct/gsm8k@dare"}
     assert dare("cards", "llada-8b-instrct")[0] == 2
