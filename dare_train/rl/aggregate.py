@@ -16,6 +16,7 @@ import torch
 from torch import Tensor
 
 from dare_eval.errors import UsageError
+from dare_train.rl.checks import one_of
 from dare_train.rl.units import Scored, Units
 
 Counts = dict[int, float]
@@ -67,6 +68,11 @@ class Sequences(Aggregator):
 
     inside: str = "mean"
     outside: str = "mean"
+
+    def __post_init__(self) -> None:
+        """Refuse constants that mean nothing."""
+        one_of("aggregator.inside", self.inside, ("mean", "sum"))
+        one_of("aggregator.outside", self.outside, ("mean", "padded"))
 
     def __call__(self, scored: Scored, units: Units) -> tuple[Weights, Counts]:
         """Return the weights and this process's counts."""

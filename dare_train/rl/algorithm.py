@@ -25,7 +25,10 @@ from typing import Any, Protocol
 
 from dare_eval.errors import UsageError, unknown
 from dare_eval.registry import Registry
+from dare_train.rl.checks import one_of, within
 
+RECORDERS = ("final", "step_map", "states", "tree")
+LOSS_REGIONS = ("to_first_eos", "to_eos_block", "all")
 ALGORITHMS = Registry(
     "algorithm",
     "dare.algorithms",
@@ -61,6 +64,12 @@ class Kl:
     """Optimizer steps after which the reference takes up the policy; 0 never."""
     sync_share: float = 1.0
     """Share of the policy in the new reference; the rest stays."""
+
+    def __post_init__(self) -> None:
+        """Refuse constants that mean nothing."""
+        one_of("kl.kind", self.kind, ("k1", "abs", "k2", "k3"))
+        within("kl.sync_share", self.sync_share, 0.0, 1.0)
+        within("kl.sync_every", self.sync_every, 0)
 
     @property
     def active(self) -> bool:
@@ -98,7 +107,7 @@ class Algorithm:
     distil: Any = None
     """Self-distillation between siblings of a tree, or None."""
     loss_region: str = "to_first_eos"
-    """Response tokens that count: ``to_first_eos`` (that EOS included) or ``all``."""
+    """Response tokens that count: ``to_first_eos`` (that EOS included), ``to_eos_block`` (its block too), ``all``."""
     updates_per_rollout: int = 1
     """Passes over one rollout's completions; each draws its own noise, all before the first update."""
     minibatches: int = 1
@@ -115,6 +124,14 @@ class Algorithm:
     """Fields with another value on block-causal networks."""
     presets: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     """Named variants: settings as for ``with_settings``."""
+
+    def __post_init__(self) -> None:
+        """Refuse constants that mean nothing."""
+        one_of("recorder", self.recorder, RECORDERS)
+        one_of("loss_region", self.loss_region, LOSS_REGIONS)
+        one_of("temperature", self.temperature, ("one", "rollout"))
+        within("updates_per_rollout", self.updates_per_rollout, 1)
+        within("minibatches", self.minibatches, 1)
 
     def resolve(self, facts: NetworkFacts) -> Algorithm:
         """Return the algorithm as it is for this network.

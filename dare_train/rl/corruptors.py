@@ -25,6 +25,7 @@ from dare_train.corruption import (
 from dare_train.corruption.blocks import BlockGrid
 from dare_train.draws import FullDraws
 from dare_train.rl.algorithm import NetworkFacts
+from dare_train.rl.checks import within
 from dare_train.rl.noise import Noise
 from dare_train.rl.samples import Sample
 
@@ -34,6 +35,10 @@ class FullMask:
     """The whole response masked, prompt tokens masked with a rate (d1, arXiv 2504.12216)."""
 
     prompt_rate: float = 0.15
+
+    def __post_init__(self) -> None:
+        """Refuse a rate that is no probability."""
+        within("corruptor.prompt_rate", self.prompt_rate, 0.0, 1.0)
 
     def __call__(self, sample: Sample, draws: FullDraws, facts: NetworkFacts) -> Noise:
         """Return one row; every counted token is scored in it."""
@@ -56,6 +61,11 @@ class Complementary:
     low: float = 0.2
     high: float = 0.8
 
+    def __post_init__(self) -> None:
+        """Refuse shares that leave one part empty for certain."""
+        within("corruptor.low", self.low, 1e-3, self.high)
+        within("corruptor.high", self.high, self.low, 1.0 - 1e-3)
+
     def __call__(self, sample: Sample, draws: FullDraws, facts: NetworkFacts) -> Noise:
         """Return the three rows; weights are 1, 1/s and 1/(1 - s)."""
         made = complementary_noise(
@@ -70,6 +80,10 @@ class CountMask:
 
     rows: int = 16
     legacy_rounding: bool = False
+
+    def __post_init__(self) -> None:
+        """Refuse an estimate from nothing."""
+        within("corruptor.rows", self.rows, 1)
 
     def __call__(self, sample: Sample, draws: FullDraws, facts: NetworkFacts) -> Noise:
         """Return the rows; the sum of weighted log-probabilities of each is an unbiased bound of log p."""
@@ -90,6 +104,10 @@ class CountAndComplement:
 
     pairs: int = 2
     legacy_rounding: bool = False
+
+    def __post_init__(self) -> None:
+        """Refuse an estimate from nothing."""
+        within("corruptor.pairs", self.pairs, 1)
 
     def __call__(self, sample: Sample, draws: FullDraws, facts: NetworkFacts) -> Noise:
         """Return the rows, each mask followed by its complement; the mean of a pair is one estimate."""
@@ -116,6 +134,12 @@ class RandomBlock:
     block_length: int = 32
     context_rate: float = 0.15
 
+    def __post_init__(self) -> None:
+        """Refuse an estimate from nothing and a rate that is no probability."""
+        within("corruptor.rows", self.rows, 1)
+        within("corruptor.block_length", self.block_length, 1)
+        within("corruptor.context_rate", self.context_rate, 0.0, 1.0)
+
     def __call__(self, sample: Sample, draws: FullDraws, facts: NetworkFacts) -> Noise:
         """Return the rows; every masked token that counts is scored, with weight 1."""
         made = random_block_noise(
@@ -139,6 +163,10 @@ class AllBlocks:
     rows: int = 16
     weighted: bool = True
     """Weigh a block's tokens by the inverse of its share of masks; SPG's bounds weigh by themselves."""
+
+    def __post_init__(self) -> None:
+        """Refuse an estimate from nothing."""
+        within("corruptor.rows", self.rows, 1)
 
     def __call__(self, sample: Sample, draws: FullDraws, facts: NetworkFacts) -> Noise:
         """Return the rows on the network's own grid of blocks."""

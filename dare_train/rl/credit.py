@@ -16,8 +16,9 @@ import torch
 from torch import Tensor
 
 from dare_eval.errors import DataError
-from dare_train.advantages import group_advantages
+from dare_train.advantages import BASELINES, group_advantages
 from dare_train.rl.algorithm import NetworkFacts
+from dare_train.rl.checks import one_of, within
 from dare_train.rl.samples import Sample, completion, make_sample, scored
 from dare_train.rl.trajectory import Trajectory, Tree
 
@@ -41,6 +42,11 @@ class GroupAdvantage:
     baseline: str = "mean"
     by_std: bool = False
     delta: float = 1e-6
+
+    def __post_init__(self) -> None:
+        """Refuse constants that mean nothing."""
+        one_of("advantage.baseline", self.baseline, BASELINES)
+        within("advantage.delta", self.delta, 0.0)
 
     def __call__(
         self, trajectories: Sequence[Trajectory], facts: NetworkFacts, region: str, gather: Gather
@@ -72,6 +78,11 @@ class StepAdvantage:
     top_k: int = 16
     by_std: bool = True
     delta: float = 1e-4
+
+    def __post_init__(self) -> None:
+        """Refuse constants that mean nothing."""
+        within("advantage.top_k", self.top_k, 1)
+        within("advantage.delta", self.delta, 0.0)
 
     def __call__(
         self, trajectories: Sequence[Trajectory], facts: NetworkFacts, region: str, gather: Gather

@@ -15,6 +15,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
+from dare_train.rl.checks import within
 from dare_train.rl.units import Scored, Units
 
 
@@ -35,6 +36,11 @@ class SelfDistillation:
     growth: float = 2.0
     temperature: float = 2.0
     decay: float = 0.7
+
+    def __post_init__(self) -> None:
+        """Refuse constants that mean nothing."""
+        within("distil.weight", self.weight, 0.0)
+        within("distil.growth", self.growth, 1e-6)
 
     def strength(self, progress: float) -> float:
         """Return ``weight (e^(growth s) - 1) / (e^growth - 1)``."""

@@ -19,6 +19,7 @@ import torch
 from torch import Tensor
 
 from dare_eval.errors import UsageError
+from dare_train.rl.checks import one_of, within
 from dare_train.rl.units import Scored, Units, response_units, token_units
 
 
@@ -99,11 +100,14 @@ class SignedBound:
 
     linear = False
 
+    def __post_init__(self) -> None:
+        """Refuse constants that mean nothing."""
+        one_of("reducer.negative", self.negative, ("eubo", "mix", "elbo", "zero"))
+        within("reducer.mix", self.mix, 0.0, 1.0)
+        within("reducer.beta", self.beta, 1.0)
+
     def units(self, scored: Scored) -> Units:
         """Return one unit per sample."""
-        if self.negative not in ("eubo", "mix", "elbo", "zero"):
-            seen = f"reducer.negative = {self.negative}"
-            raise UsageError("unknown bound", seen=seen, allowed="eubo, mix, elbo, zero")
         if self.negative in ("eubo", "mix") and not self.allow_one_row and bool((scored.rows_S < 2).any()):
             raise UsageError(
                 "with one noised row the upper bound is the lower one plus a constant: no gradient tells them apart",

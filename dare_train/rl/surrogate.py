@@ -11,7 +11,7 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-from dare_eval.errors import UsageError
+from dare_train.rl.checks import one_of, within
 
 FAR = 20.0
 """Largest |log ratio| that still moves: e^20 is far outside any clip range, and e^89 would be infinite in float32."""
@@ -44,6 +44,14 @@ class Clipped:
 
     uses_ratio = True
 
+    def __post_init__(self) -> None:
+        """Refuse constants that mean nothing."""
+        one_of("objective.ratio", self.ratio, ("exp", "signed"))
+        within("objective.clip_low", self.clip_low, 0.0)
+        within("objective.clip_high", self.clip_high, 0.0)
+        if self.dual_clip:
+            within("objective.dual_clip", self.dual_clip, 1.0)
+
     def __call__(self, value_U: Tensor, old_U: Tensor | None, advantage_U: Tensor, length_U: Tensor) -> UnitLoss:
         """Return the losses; without old values the policy is its own old one (ratio 1, gradient of the value)."""
         old_U = value_U.detach() if old_U is None else old_U
@@ -51,8 +59,6 @@ class Clipped:
         ratio_U = torch.exp(difference_U.clamp(-FAR, FAR))
         if self.ratio == "signed":
             ratio_U = torch.where(advantage_U > 0, 1.0 + difference_U, ratio_U)
-        elif self.ratio != "exp":
-            raise UsageError("unknown ratio", seen=f"objective.ratio = {self.ratio}", allowed="exp, signed")
         free_U = -advantage_U * ratio_U
         held_U = -advantage_U * ratio_U.clamp(1.0 - self.clip_low, 1.0 + self.clip_high)
         loss_U = torch.maximum(free_U, held_U)

@@ -19,8 +19,6 @@ from torch import Tensor
 
 from dare_eval.errors import DataError
 
-RECORDERS = ("final", "step_map", "states", "tree")
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Tree:

@@ -276,6 +276,28 @@ def test_constants_are_replaced_by_name_and_wrong_ones_answered():
         d1.with_settings({"updates_per_rollout": "many"})
 
 
+@pytest.mark.parametrize(
+    ("name", "settings_of", "said"),
+    [
+        ("d1", {"loss_region": "al"}, "did you mean 'all'"),
+        ("d1", {"updates_per_rollout": 0}, "out of range"),
+        ("d1", {"advantage": {"baseline": "median"}}, "mean"),
+        ("d1", {"corruptor": {"prompt_rate": 1.5}}, "0 to 1"),
+        ("d1", {"objective": {"clip_low": -0.1}}, "0 or more"),
+        ("d1", {"kl": {"kind": "k4"}}, "did you mean 'k"),
+        ("bgpo", {"objective": {"ratio": "sign"}}, "did you mean 'signed'"),
+        ("bgpo", {"corruptor": {"rows": 0}}, "1 or more"),
+        ("espo", {"corruptor": {"pairs": -1}}, "1 or more"),
+        ("espo", {"aggregator": {"inside": "means"}}, "did you mean 'mean'"),
+        ("spg", {"reducer": {"negative": "ebo"}}, "did you mean"),
+        ("mdpo", {"advantage": {"top_k": 0}}, "1 or more"),
+    ],
+)
+def test_constants_without_meaning_are_refused_at_once(name, settings_of, said):
+    with pytest.raises(UsageError, match=said):
+        find_algorithm(name).with_settings(settings_of)
+
+
 def test_undefined_combinations_say_why():
     for name, kind, why in (
         ("ebpo", "masked", "clean copy"),
