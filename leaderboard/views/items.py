@@ -9,6 +9,7 @@ import streamlit as st
 from dare_eval.records.items import ItemRecord
 from dare_eval.records.safe import one_line
 from leaderboard.data.board import Cell
+from leaderboard.data.difference import differing, summary
 from leaderboard.data.items import (
     CHANGES,
     PAGE_ITEMS,
@@ -96,6 +97,11 @@ def _browse(loaded: Loaded) -> None:
 
 def _difference(a: Cell, b: Cell, left: Loaded) -> None:
     right = _load(b)
+    st.text(summary(board(), a, b))
+    also = differing(a, b)
+    if also:
+        with st.expander(f"{len(also)} settings differ"):
+            st.text("\n".join(also))
     kind = st.selectbox("Show", CHANGES, key="changes show")
     found = changes(left.records, right.records, kind)
     st.text(f"{len(found)} items; first: {a.name} of {a.run}; second: {b.name} of {b.run}")

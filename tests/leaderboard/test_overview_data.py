@@ -4,9 +4,11 @@ import dataclasses
 
 import pytest
 
+from dare_eval.records.noise import Floor
 from dare_eval.records.significance import PairedTest
 from leaderboard.data import overview as view
 from leaderboard.data.board import AUTOREGRESSIVE, DIFFUSION, UNKNOWN, Board, columns_of, kind_of
+from leaderboard.data.difference import differing, summary
 from leaderboard.data.overview import Filters, overview, select
 
 
@@ -86,13 +88,28 @@ def test_columns_say_what_difference_their_items_can_show(board):
 
 
 def test_the_noise_floor_is_that_of_the_models_compared_else_the_largest(board):
-    from dare_eval.records.noise import Floor
-
     def floor(weights, rate):
         return Floor(model="m", dataset="toy", weight_hash=weights, n=9, flip_rate=rate, low=0, high=9, variations=[])
 
     found = Board((), {}, (), {}, (), (floor("a", 1.0), floor("b", 3.0)), {})
     assert found.floor("toy", {"a"}) == 1.0 and found.floor("toy", {"c"}) == 3.0 and found.floor("else", {"a"}) is None
+
+
+def test_a_difference_is_said_with_its_interval_or_why_there_is_none(board):
+    found = board("many")
+    cells = {cell.model: cell for cell in found.cells if cell.column == ("toy", "accuracy")}
+    said = summary(found, cells["base"], cells["d1-1"])
+    test = found.test(cells["base"].id, cells["d1-1"].id)
+    assert f"{100 * test.delta:+.1f} points" in said and said.endswith("second better")
+    assert summary(found, cells["d1-1"], cells["base"]).endswith("first better")
+    assert summary(found, cells["base"], cells["templated"]).startswith("not comparable: prompt (prompt_hash)")
+    assert summary(found, cells["base"], dataclasses.replace(cells["d1-1"], id=-1)).startswith("no paired test")
+    floor = Floor(model="base", dataset="toy", weight_hash=None, n=9, flip_rate=99.0, low=0, high=9, variations=[])
+    loud = dataclasses.replace(found, floors=(floor,))
+    assert summary(loud, cells["base"], cells["d1-1"]).endswith("within the noise floor of 99.0 % of items")
+    assert differing(cells["base"], cells["d1-1"]) == []
+    slow, fast = (c for c in found.cells if c.model == "llada-8b" and c.dataset == "toy" and c.nfe in (4, 16))
+    assert any("steps differs" in reason for reason in differing(slow, fast))
 
 
 def test_a_kept_test_answers_in_both_directions(board):

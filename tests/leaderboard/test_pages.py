@@ -158,7 +158,7 @@ def test_two_runs_are_compared_item_by_item(place):
     compare = next(box for box in app.selectbox if box.label == "Compare with")
     compare.select_index(1).run()
     assert not app.exception and any("first:" in text and "second:" in text for text in texts(app))
-    assert "<del>" in markup(app) or "dare-text" in markup(app)
+    assert "dare-text" in markup(app) and any("second minus first" in text for text in texts(app))
 
 
 def test_texts_of_models_are_never_markup(place):
