@@ -24,7 +24,7 @@ def launch(arguments: Sequence[str], processes: int) -> None:
 
     Raises ``IncompleteError`` when they fail, ``UsageError`` inside another launcher, which has started enough.
     """
-    if "WORLD_SIZE" in os.environ:
+    if int(os.environ.get("WORLD_SIZE", "1")) > 1:
         raise UsageError(
             "--nproc inside processes that another launcher has started",
             seen=f"--nproc {processes}, WORLD_SIZE = {os.environ['WORLD_SIZE']}",

@@ -16,7 +16,7 @@ from torch import Tensor
 from dare_train.draws import seeded
 from dare_train.scorer import Scorer
 from tests.conftest import ROOT
-from tests.networks.shapes import LLADA_MOE
+from tests.networks.shapes import DREAM, LLADA2, LLADA_MOE
 from tests.train.conftest import ARCHITECTURE
 from tests.train.test_scorer import MASK, TOKENS, VOCAB, padded, rows
 
@@ -42,6 +42,8 @@ CASES = {
     "three_kv_heads": Case(GROUPED, (5, 8)),
     "recomputed": Case(LLADA, (9, 5), recompute=True),
     "experts": Case(LLADA_MOE, (6, 9)),
+    "grouped_experts": Case(LLADA2, (7, 11), Scorer(block_length=4)),
+    "tied_head": Case({**LLADA, "weight_tying": True}, (7, 4)),
 }
 PROMPTS = [[5, 6, 7], [8, 9, 10, 11, 12]]
 DECODES = {
@@ -53,6 +55,7 @@ DECODES = {
         PROMPTS,
         {"gen_length": 9, "block_length": 3, "steps": 6, "cache": "block"},
     ),
+    "shifted": (DREAM, PROMPTS, {"gen_length": 6, "block_length": 3, "steps": 6, "cache": "prefix"}),
     "threshold": (GROUPED, PROMPTS, {"gen_length": 8, "block_length": 4, "policy": "threshold", "threshold": 0.05}),
 }
 

@@ -67,6 +67,7 @@ RUNS = {
     "average": ("sft", {"optim": {"ema_decay": 0.9}}, {}),
     "blocks": ("sft", BLOCKS, {}),
     "columns": ("sft", {}, spread(sequence_parallel=2)),
+    "columns_of_copies": ("sft", {}, spread(sequence_parallel=2, strategy="ddp")),
     "block_columns": ("sft", BLOCKS, spread(sequence_parallel=2)),
     "pairs": ("preference", PAIRS, {}),
     "pairs_adapter": ("preference", merged(PAIRS, {"model": {"lora": {"rank": 4}}}), {}),

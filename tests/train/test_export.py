@@ -76,5 +76,7 @@ def test_command_line(cli, config):
     folder = run(config(), METHODS["sft"], quiet())
     done = cli("dare-train", "export", folder.path)
     assert done.returncode == 0 and "step_00000004" in done.stdout
+    named = cli("dare-train", "export", folder.checkpoint, "--out", folder.path / "elsewhere")
+    assert named.returncode == 0 and (folder.path / "elsewhere" / "model.safetensors").is_file()
     missing = cli("dare-train", "export", folder.path / "nothing")
     assert missing.returncode == 2 and "no checkpoint here" in missing.stderr
