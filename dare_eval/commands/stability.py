@@ -10,6 +10,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from dare_eval.records.intervals import Interval
+    from dare_eval.records.items import ItemRecord
     from dare_eval.records.runs import Run
     from dare_eval.report.stability import Judge, Read, Stability
 
@@ -61,8 +62,26 @@ def _results(run: Run, model: str | None, bench: str | None, items: int | None) 
             raise unknown(f"{kind} of this run", name, known)
     for maker, dataset in pairs:
         if model in (None, maker) and bench in (None, dataset):
-            records = sorted(run.items(maker, dataset).records, key=lambda one: (one.index, one.repeat))
-            yield measure(maker, dataset, records[:items], _reader(run, maker), _judge(run, maker, dataset))
+            records = sorted(run.items(maker, dataset).records, key=lambda one: (one.index, one.repeat))[:items]
+            chosen = {record.question_id for record in records}
+            others = [one for one in _other_seeds(run, maker, dataset) if one.question_id in chosen]
+            yield measure(maker, dataset, records, _reader(run, maker), _judge(run, maker, dataset), others)
+
+
+def _other_seeds(run: Run, model: str, dataset: str) -> Iterator[ItemRecord]:
+    """Yield the answers of the run's models that differ from ``model`` in their seed alone."""
+    mine = _measurement(run, model, dataset)
+    for other, where in run.results():
+        if other != model and where == dataset and mine is not None and _measurement(run, other, dataset) == mine:
+            yield from run.items(other, dataset).records
+
+
+def _measurement(run: Run, model: str, dataset: str) -> tuple[Any, Any] | None:
+    known = run.settings(model, dataset)
+    spec, weights = known.get("decode_spec"), known.get("weight_hash")
+    if not spec or weights is None:
+        return None
+    return weights, {key: value for key, value in spec.items() if key != "seed"}
 
 
 def _reader(run: Run, model: str) -> Read | None:

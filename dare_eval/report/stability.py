@@ -96,9 +96,17 @@ class Stability:
 
 
 def stability(
-    model: str, dataset: str, records: Sequence[ItemRecord], read: Read | None, judge: Judge | None
+    model: str,
+    dataset: str,
+    records: Sequence[ItemRecord],
+    read: Read | None,
+    judge: Judge | None,
+    others: Sequence[ItemRecord] = (),
 ) -> Stability:
-    """Return the stability of the scored ``records``; without ``read`` or ``judge`` only what needs no answer."""
+    """Return the stability of the scored ``records``; without ``read`` or ``judge`` only what needs no answer.
+
+    ``others`` are answers of the same model and settings under other seeds; they count for the flip rate alone.
+    """
     traced = [one for one in records if is_scored(one) and one.nfe and (one.step_map or X0_KEY in one.extra)]
     items = [item_stability(one, read, judge) for one in traced]
     known = [one for one in items if one.last_change is not None]
@@ -114,7 +122,7 @@ def stability(
         oracle_right=_share([one.first_right is not None for one in known]),
         lost=_share([bool(one.lost) for one in known]),
         left_to_right=_mean([one.left_to_right for one in items if one.left_to_right is not None]),
-        flip_rate=flip_rate(records),
+        flip_rate=flip_rate([*records, *others]),
         items=tuple(items),
     )
 

@@ -28,7 +28,7 @@ def sudoku(workplace, abbr="tiny-sudoku", size=24, **settings):
 
 
 def store_of(workplace):
-    return Store(f"sqlite:///{workplace.place}/runs/dare.db")
+    return Store(workplace.env["DARE_DB"])
 
 
 def test_a_run_registers_itself_and_two_identical_runs_match(workplace):
@@ -124,6 +124,19 @@ def test_flips_over_repeated_seeds_are_measured(workplace):
     assert workplace.run("stability", done.run, program="dare-eval").code == 0
     (found,) = read_stability(done.run)
     assert found.flip_rate.n == 12 and 0 < found.flip_rate.value < 1
+
+
+def test_models_that_differ_in_their_seed_alone_are_seeds_of_one(workplace):
+    hot = {"gen_length": 16, "block_length": 16, "steps": 8, "temperature": 1.0}
+    path = sudoku(workplace, size=12, abbr="s0", decoding=hot)
+    more = "models += [dict(models[0], abbr='s1', decoding=dict(models[0]['decoding'], seed=1)),"
+    more += " dict(models[0], abbr='cold', decoding=dict(models[0]['decoding'], temperature=0.0))]"
+    path.write_text(f"{path.read_text()}\n{more}\n")
+    done = workplace.run(path)
+    assert done.code == 0, done.text
+    assert workplace.run("stability", done.run, program="dare-eval").code == 0
+    found = {one.model: one.flip_rate for one in read_stability(done.run)}
+    assert found["cold"] is None and found["s0"] == found["s1"] and found["s0"].n == 12
 
 
 def test_noise_is_measured_stored_and_shown(workplace):
