@@ -13,7 +13,9 @@ from dare_eval.networks import AttentionMask, DiffusionNetwork
 from dare_eval.spec import POLICY_FIELDS, DecodeSpec, family_traits
 from tests.decoding.conftest import prompts, tiny
 
-FAMILIES = ("llada", "dream", "sdar", "llada2")
+FAMILIES = ("llada", "llada_moe", "dream", "sdar", "sdar_moe", "llada2")
+BIDIRECTIONAL = ("llada", "llada_moe", "dream")
+BLOCK_CAUSAL = ("sdar", "sdar_moe", "llada2")
 BLOCK = {"llada": 8, "dream": 8, "sdar": 4, "llada2": 8, "llada_moe": 8, "sdar_moe": 4}
 EXTRA = {
     "threshold": {"threshold": 0.5},
@@ -41,14 +43,11 @@ def facts(result) -> tuple:
 def combinations():
     for family in FAMILIES:
         for cache in family_traits(family).caches:
-            if family == "llada" and cache == "block":
+            if family in BIDIRECTIONAL and cache == "block":
                 continue  # a bidirectional network has no exact block cache
             for policy in POLICY_FIELDS:
-                if policy != "suffix" or (family in ("llada", "dream") and cache == "none"):
+                if policy != "suffix" or (family in BIDIRECTIONAL and cache == "none"):
                     yield family, cache, policy
-    yield "llada_moe", "none", "quota"
-    yield "llada_moe", "dual", "threshold"
-    yield "sdar_moe", "block", "dynamic"
 
 
 def assert_batch_is_harmless(family: str, given: DecodeSpec) -> tuple:
@@ -110,7 +109,7 @@ def test_batch_is_harmless_with(name):
 
 
 def exact_cache_combinations():
-    for family in ("sdar", "llada2"):
+    for family in BLOCK_CAUSAL:
         for policy in POLICY_FIELDS:
             if policy != "suffix":
                 yield family, policy
@@ -153,7 +152,7 @@ def test_block_causal_network_in_llada_layout(policy):
 
 @pytest.mark.parametrize("cache", ["prefix", "dual"])
 @pytest.mark.parametrize("policy", [policy for policy in POLICY_FIELDS if policy != "suffix"])
-@pytest.mark.parametrize("family", ["llada", "dream"])
+@pytest.mark.parametrize("family", BIDIRECTIONAL)
 def test_cache_refreshed_at_every_step_equals_no_cache(family, policy, cache):
     batch, seeds = prompts((7, 9, 4)), [1, 2, 3]
     plain = decode(tiny(family), batch, spec(family, policy), row_seeds=seeds)
@@ -191,7 +190,7 @@ CHOICES = {
 
 @pytest.mark.parametrize(
     ("family", "policy"),
-    [(f, p) for f in ("llada", "sdar", "llada2") for p in CHOICES] + [("dream", "threshold")],
+    [(f, p) for f in FAMILIES for p in CHOICES if (f, p) != ("dream", "quota")],  # Dream's quota is rounded otherwise
 )
 def test_one_block_is_full_diffusion(family, policy):
     network, prompt = tiny(family), prompts((12,))[0]
@@ -206,6 +205,7 @@ def test_one_block_is_full_diffusion(family, policy):
 def cooled():
     yield from (("llada", "quota", "prefix"), ("llada", "threshold", "dual"), ("dream", "random", "dual"))
     yield from (("sdar", "dynamic", "block"), ("llada2", "eb", "block"), ("sdar_moe", "quota", "block"))
+    yield from (("llada_moe", "quota", "prefix"), ("llada_moe", "factor", "dual"))
     for family in FAMILIES:
         for policy in POLICY_FIELDS:
             if policy == "suffix" and family_traits(family).absolute_grid:
