@@ -39,6 +39,8 @@ class RouterBalance:
         chosen_NK, weights_NK = routed
         if not torch.is_grad_enabled() or not weights_NK.requires_grad:
             return routed
+        if self.counts_LE.device != weights_NK.device:
+            self.counts_LE = self.counts_LE.to(weights_NK.device)
         auxiliary_N = self._auxiliary(layer, scores_NE) if self.coef else weights_NK.new_zeros(len(weights_NK))
         passing: Any = _Passing
         return chosen_NK, passing.apply(weights_NK, auxiliary_N, chosen_NK, self.counts_LE[layer])
@@ -61,7 +63,7 @@ class RouterBalance:
         ``router_max_load`` is the load of the busiest expert over the mean one (1 is even), ``router_idle`` the share
         of experts that no token chose; both are means over layers.
         """
-        total_LE = self.counts_LE.clone()
+        total_LE = self.counts_LE.to("cpu", copy=True)
         if self.world.processes > 1:
             import torch.distributed as dist
 
@@ -113,5 +115,6 @@ class _Passing(torch.autograd.Function):
     def backward(ctx: Any, *slopes: Tensor) -> tuple[Tensor, Tensor, None, None]:
         (chosen_NK,) = ctx.saved_tensors
         trained_N = slopes[0].any(-1)
-        ctx.counts_E += torch.bincount(chosen_NK[trained_N].flatten(), minlength=len(ctx.counts_E)).cpu()
+        counted_NK = trained_N[:, None].expand_as(chosen_NK).to(ctx.counts_E.dtype)
+        ctx.counts_E.index_add_(0, chosen_NK.flatten(), counted_NK.flatten())
         return slopes[0], trained_N.to(ctx.kind), None, None
