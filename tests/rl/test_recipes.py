@@ -1,71 +1,74 @@
-"""Recipes of real models: every value has its origin, constants are the algorithm's own, a dry run accepts them."""
+"""Committed recipes: each is valid on its network's published sizes and says where its values come from."""
 
 from __future__ import annotations
 
-import io
 from pathlib import Path
 
 import pytest
-import yaml
-from rich.console import Console
 
-from dare_train.algorithms.build import METHODS
-from dare_train.dry_run import dry_run
-from dare_train.rl.algorithm import find_algorithm
+from dare_train.follow_up import config_files
 from dare_train.rl.build import resolve
+from dare_train.rl.compare import check_rows
+from dare_train.rl.compare_config import CompareConfig
+from dare_train.rl.compare_plan import plan_rows
 from dare_train.rl.config import RlConfig
-from dare_train.settings import load_config
+from dare_train.settings import load_config, read_yaml, validate
 from dare_train.setup import plan_here
 
-RECIPES = Path(__file__).parents[2] / "configs" / "train" / "rl"
-REFERENCE = {
-    "llada_8b": ["d1", "coupled_grpo", "mdpo", "cj_grpo", "spg", "bgpo", "dtreerpo", "justgrpo", "espo", "elbo_grpo"],
-    "dream_7b": ["d1", "coupled_grpo", "mdpo", "cj_grpo", "spg", "bgpo", "dtreerpo"],
-    "sdar_8b": ["cj_grpo", "bgpo", "ebpo"],
-    "llada2_mini": ["cj_grpo", "bgpo", "ebpo"],
+TRAIN = Path(__file__).parents[2] / "configs" / "train"
+RECIPES = sorted(path for path in TRAIN.glob("rl/*/*.yaml"))
+MATRIX = {
+    "llada_8b": {"d1", "coupled_grpo", "mdpo", "cj_grpo", "spg", "bgpo", "dtreerpo", "justgrpo", "espo"},
+    "dream_7b": {"d1", "coupled_grpo", "mdpo", "cj_grpo", "spg", "bgpo", "dtreerpo"},
+    "sdar_8b": {"cj_grpo", "bgpo", "ebpo"},
+    "llada2_mini": {"cj_grpo", "bgpo", "ebpo"},
 }
-NAMES = [f"{algo}_{family}" for family, algos in REFERENCE.items() for algo in algos]
-FREE = ("output_dir", "algo", "base")
+"""What the reference system has recipes for."""
 
 
-def read(name):
-    return load_config(RlConfig, RECIPES / f"{name}.yaml")
+def test_every_combination_of_the_reference_system_has_a_recipe():
+    found = {}
+    for path in RECIPES:
+        found.setdefault(path.parent.name, set()).add(path.stem)
+    assert all(found[family] >= wanted for family, wanted in MATRIX.items())
 
 
-@pytest.mark.parametrize("name", NAMES)
-def test_constants_are_those_of_the_algorithm_on_that_network(name):
-    config = read(name)
+@pytest.mark.parametrize("path", RECIPES, ids=lambda path: f"{path.parent.name}-{path.stem}")
+def test_recipe_is_valid_without_its_weights_and_names_origins(path, root, monkeypatch):
+    monkeypatch.chdir(root)
+    config = load_config(RlConfig, path)
     network = plan_here(config.model)[0].config
-    own = find_algorithm(config.algo).resolve(network)
-    assert own.with_settings(config.algorithm) == own, "the recipe shows what the algorithm's file says"
     found = resolve(config, network)
-    assert found.spec.family == network.family and found.algorithm == own
-
-
-@pytest.mark.parametrize("name", NAMES)
-def test_every_value_has_its_origin_beside_it(name):
-    for line in (RECIPES / f"{name}.yaml").read_text().splitlines():
+    assert config.algo == path.stem == found.algorithm.name
+    assert any(config.model.base in file.read_text() for file, _ in config_files(Path(config.evaluation.config)))
+    for line in path.read_text().splitlines():
         key, _, value = line.partition(":")
-        if line.startswith("#") or not value.strip() or key.strip() in FREE:
-            continue
-        assert " # " in line, line
+        if value.strip() and not line.startswith("#") and key.strip() not in ("output_dir", "algo", "base"):
+            assert " # " in line, f"{line} does not say where its value comes from"
 
 
-@pytest.mark.parametrize("name", NAMES)
-def test_every_constant_that_a_paper_sets_is_shown(name):
-    shown = yaml.safe_load((RECIPES / f"{name}.yaml").read_text())["algorithm"]
-    algorithm = find_algorithm(read(name).algo)
-    assert "updates_per_rollout" in shown and {"clip_low", "clip_high"} <= set(shown.get("objective", {})) | (
-        set() if algorithm.objective.uses_ratio else {"clip_low", "clip_high"}
-    )
-    assert ("kl" in shown) == (algorithm.kl.active or algorithm.name == "ebpo")
-    assert ("distil" in shown) == (algorithm.distil is not None)
+@pytest.mark.parametrize(
+    ("name", "rows"),
+    [
+        ("d1_llada_8b/compare.yaml", ["base", "sft", "d1", "sft+d1"]),
+        ("d1_llada_8b/compare_tiny.yaml", ["base", "sft", "d1_dare", "sft+d1_dare"]),
+        ("compare_llada_8b.yaml", ["base", "d1", "coupled_grpo", "vrpo", "cj_grpo", "spg", "bgpo"]),
+        ("compare_dream_7b.yaml", ["base", "d1", "coupled_grpo", "cj_grpo", "spg", "bgpo"]),
+    ],
+)
+def test_ready_made_comparisons_are_planned_without_weights(name, rows, root, monkeypatch):
+    monkeypatch.chdir(root)
+    path = TRAIN / name
+    found = plan_rows(validate(CompareConfig, read_yaml(path)), path.parent)
+    check_rows(found)
+    assert [row.name for row in found] == rows
+    assert len({(row.base, row.evaluation) for row in found}) == 1
 
 
-@pytest.mark.parametrize("name", ["d1_llada_8b", "coupled_grpo_dream_7b", "bgpo_sdar_8b", "ebpo_llada2_mini"])
-def test_a_dry_run_accepts_it_without_weights(name):
-    config = read(name)
-    console = Console(width=200, record=True, file=io.StringIO())
-    found = dry_run(config, METHODS["rl"], console, processes=8)
-    assert found.parameters > 6e9
-    assert "nothing was trained" in console.export_text()
+def test_dry_run_of_a_published_model(cli):
+    done = cli("dare-train", "rl", "--config", "configs/train/d1_llada_8b/rl.yaml", "--dry-run", "--nproc", 8)
+    assert done.returncode == 0, done.stderr
+    for part in ("nothing was trained", "not checked", "LLaDA-8B-Instruct", "per process of 8"):
+        assert part in done.stdout
+    compared = cli("dare-train", "compare", "--config", "configs/train/d1_llada_8b/compare.yaml", "--dry-run")
+    assert compared.returncode == 0 and "sft (2500 steps) then d1" in compared.stdout
