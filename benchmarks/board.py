@@ -4,7 +4,7 @@ Makes the store (seeded, about a minute), reads it as ``dare-eval board`` does w
 a reader waits for: the first opening, an opening on a warm server, a filter, a page of items. Times are CPU seconds of
 this process and wall seconds. ``--app`` runs the real page through Streamlit's test harness, drawing left out.
 
-    python benchmarks/board.py --folder /tmp/board --app
+    python benchmarks/board.py --folder outputs/board --app
 """
 
 from __future__ import annotations
