@@ -66,6 +66,12 @@ def resolve(config: RlConfig, network: Any) -> Resolved:
         raise UsageError(
             "greedy completions of one prompt are all the same", seen="rollout.temperature = 0", allowed="above 0"
         )
+    if algorithm.recorder in ("step_map", "states") and spec.edit_threshold is not None:
+        raise UsageError(
+            f"{algorithm.name} scores tokens in the state in which they were fixed, and edited tokens have several",
+            seen=f"edit_threshold = {spec.edit_threshold}",
+            remedy="leave rollout.decoding.edit_threshold out",
+        )
     greedy = config.rollout.model_copy(update={"steps": config.watch.heldout_steps or config.rollout.steps})
     heldout = rollout_spec(greedy, network, {"temperature": 0.0, "top_p": None, "top_k": None})
     is_block_causal(network, spec)

@@ -88,7 +88,7 @@ class StepAdvantage:
         self, trajectories: Sequence[Trajectory], facts: NetworkFacts, region: str, gather: Gather
     ) -> list[Sample]:
         """Return one sample per completion and chosen step; its tokens are those predicted there."""
-        kept = [t for t in trajectories if t.step_rewards is not None]
+        kept = scored(trajectories)
         advantage_BK = self.of([t.step_rewards or () for t in kept], [t.group for t in kept])
         chosen = self.choose(advantage_BK, gather)
         samples = []
@@ -130,7 +130,7 @@ class TreeAdvantage:
     ) -> list[Sample]:
         """Return one sample per node but the root, scored in the state of its parent."""
         samples: list[Sample] = []
-        for number, trajectory in enumerate(trajectories):
+        for number, trajectory in enumerate(scored(trajectories)):
             if trajectory.tree is not None:
                 samples += _transitions(trajectory, trajectory.tree, number, facts, region)
         return samples

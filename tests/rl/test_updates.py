@@ -217,7 +217,9 @@ def test_completions_without_a_reward_are_left_out():
     assert len(batch.samples) == 3
     [alone] = prepared(update, trajectories[1:])
     assert [s.advantage for s in batch.samples] == [s.advantage for s in alone.samples]
-    assert prepared(update, [replace(t, reward=None) for t in trajectories]) == []
+    for name in ("d1", "mdpo", "dtreerpo"):
+        update = update_for(name, "masked", net)
+        assert prepared(update, [replace(t, reward=None) for t in trajectories]) == [], name
 
 
 @pytest.mark.parametrize("name", ["coupled_grpo", "cj_grpo", "espo"])
