@@ -22,6 +22,7 @@ from dare_eval.errors import DareError, IncompleteError
 from dare_eval.records.atomic import write_json
 from dare_eval.records.compare import Comparison, compare_runs
 from dare_eval.records.manifest import RunManifest, update_manifest
+from dare_eval.records.noise import with_floors
 from dare_eval.records.provenance import weight_hash
 from dare_eval.records.runs import TIMESTAMP, Run, find_run, load_run
 from dare_eval.records.store import Store
@@ -45,6 +46,7 @@ def evaluate_and_compare(plan: FollowUp, folder: Path, console: Console) -> Comp
     note_overlap(folder, candidate)
     baseline = baseline_run(plan, candidate, folder / "evaluation", store, console)
     found = compare_runs(baseline, candidate)
+    found = with_floors(found, store.engine, *((run, run.results()[0][0]) for run in (baseline, candidate)))
     write_json(folder / "comparison.json", found.to_dict())
     console.print(score_table(baseline, candidate))
     show_comparison(found, console, items=5)

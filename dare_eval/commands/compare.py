@@ -3,9 +3,15 @@
 from __future__ import annotations
 
 import json
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from dare_eval.records.compare import Comparison
+    from dare_eval.records.runs import Run
 
 
 def compare(
@@ -33,10 +39,7 @@ def compare(
     from dare_eval.commands.compare_text import show_comparison
     from dare_eval.panels import output_console
     from dare_eval.records.compare import compare_runs, pick_model
-    from dare_eval.records.database import exists
     from dare_eval.records.locate import locate
-    from dare_eval.records.noise import with_floors
-    from dare_eval.records.store import Store
     from dare_eval.records.templates import over_templates
 
     left, right = locate(a, db), locate(b, db)
@@ -48,16 +51,30 @@ def compare(
         benches=bench or (),
         allow=allow or (),
     )
-    if exists(db):
-        sides = [(left.run, pick_model(left.run, model_a or left.model, "--model-a"))]
-        sides += [(right.run, pick_model(right.run, model_b or right.model, "--model-b"))]
-        found = with_floors(found, Store(db).engine, *sides)
+    sides = (left.run, model_a or left.model, "--model-a"), (right.run, model_b or right.model, "--model-b")
+    found = _with_floors(found, [(run, pick_model(run, name, option)) for run, name, option in sides], db)
     spread = over_templates(found.benchmarks, templates) if templates else []
     if as_json:
         typer.echo(json.dumps(found.to_dict() | {"templates": [asdict(row) for row in spread]}, indent=1))
     else:
         show_comparison(found, output_console(), items=items, templates=spread)
     _refuse_if_nothing_compared(found)
+
+
+def _with_floors(found: Comparison, sides: Sequence[tuple[Run, str]], db: str | None) -> Comparison:
+    """Return ``found`` with the noise floors the store knows; a store that cannot be read is said, not fatal."""
+    from dare_eval.errors import DareError
+    from dare_eval.records.database import exists
+    from dare_eval.records.noise import with_floors
+    from dare_eval.records.store import Store
+
+    if not exists(db):
+        return found
+    try:
+        return with_floors(found, Store(db).engine, *sides)
+    except DareError as error:
+        typer.echo(f"noise floors are not known: {error.what}", err=True)
+        return found
 
 
 def _refuse_if_nothing_compared(found: object) -> None:

@@ -124,3 +124,10 @@ def test_the_comparison_shows_the_floor(make_run, cli, tmp_path, url):
     assert "within the noise floor" in done.stdout and "noise floor 50.00 % of items flip" in done.stdout
     found = json.loads(cli("dare-eval", "compare", a, b, "--db", url, "--json").stdout)
     assert found["benchmarks"][0]["floor"] == 50.0
+
+
+def test_a_store_that_cannot_be_read_is_said_and_runs_compare_all_the_same(make_run, cli, tmp_path):
+    (tmp_path / "x.db").write_text("this is no database " * 200)
+    a, b = make_run("a", A), make_run("b", [n % 3 != 1 for n in range(60)])
+    done = cli("dare-eval", "compare", a, b, "--db", f"sqlite:///{tmp_path}/x.db")
+    assert done.returncode == 0 and "B better" in done.stdout and "noise floors are not known" in done.stderr
