@@ -12,6 +12,7 @@ import pytest
 
 from dare_eval.records.database import HEAD, schema_version
 from dare_eval.records.index import index_folders
+from dare_eval.records.noise import Floor, floors_of, write_noise
 from dare_eval.records.store import Store
 from tests.records.record_kit import records
 
@@ -87,3 +88,14 @@ def test_awkward_texts_are_stored(server, make_run):
     store = Store(server)
     store.register_evaluation(odd)
     assert store.results()[-1].model == "m\\udcff"
+
+
+def test_noise_floors_are_stored(server, make_run):
+    about = {"model": "model", "dataset": "pg", "weight_hash": "w", "n": 4}
+    floor = Floor(**about, flip_rate=25.0, low=1.0, high=60.0, variations=[{"axis": "dtype", "value": "x", "n": 4}])
+    folder = make_run("floored", [True, False, True, True], dataset="pg")
+    write_noise(folder, [floor])
+    store = Store(server)
+    for _ in range(2):
+        store.register_evaluation(folder)
+    assert floors_of(store.engine, "pg") == [floor]
