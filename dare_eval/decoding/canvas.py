@@ -88,10 +88,23 @@ def _refuse_cache(cache: str, network: str, allowed: str, instead: str) -> None:
     )
 
 
+def check_ids(rows: Sequence[Sequence[int]], config: NetworkConfig) -> None:
+    """Refuse token ids that the embedding has no row for: a GPU would stop at them without saying why."""
+    for number, row in enumerate(rows):
+        if len(row) and not 0 <= min(row) <= max(row) < config.vocab_size:
+            raise UsageError(
+                f"row {number} holds a token id outside the vocabulary",
+                seen=next(token for token in row if not 0 <= token < config.vocab_size),
+                allowed=f"0 .. {config.vocab_size - 1}",
+                remedy="use the tokenizer that was saved with this checkpoint",
+            )
+
+
 def lay_out(prompts: list[list[int]], spec: DecodeSpec, config: NetworkConfig, device: torch.device) -> Canvas:
-    """Return the canvas of a batch; raises ``UsageError`` for no prompt, or one that exceeds the context."""
+    """Return the canvas of a batch; raises ``UsageError`` for no prompt, a strange token, or one beyond the context."""
     if not prompts:
         raise UsageError("there is no prompt to decode", allowed="at least one list of token ids")
+    check_ids(prompts, config)
     causal, block = is_block_causal(config, spec), spec.block_length
     lengths = [len(prompt) for prompt in prompts]
     if causal:

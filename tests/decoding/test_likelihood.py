@@ -213,7 +213,11 @@ def test_what_cannot_work_is_refused():
         ({"mc_num": 10, "strata": 4}, "mc_num = 12"),
         ({"mc_num": 0}, "mc_num"),
         ({"rounding": "flor"}, "floor"),
+        ({"mc_num": True}, "mc_num"),
         ({"cfg_scale": -1.0}, "cfg_scale"),
+        ({"cfg_scale": "0.5"}, "cfg_scale"),
+        ({"seed": "one"}, "seed"),
+        ({"check_greedy": "yes"}, "check_greedy"),
     ):
         with pytest.raises(UsageError, match=word):
             LikelihoodOptions(**bad)
@@ -223,6 +227,8 @@ def test_what_cannot_work_is_refused():
         elbo(tiny("llada"), pairs(), options(estimator="blocks"))
     with pytest.raises(UsageError, match="256"):
         elbo(tiny("llada"), [([1] * 250, [2] * 20)], options())
+    with pytest.raises(UsageError, match=r"row 1 (.|\n)*128(.|\n)*0 .. 127"):
+        elbo(tiny("llada"), [([1], [2]), ([1], [128])], options())
     with pytest.raises(UsageError, match="groups"):
         elbo(tiny("llada"), pairs(), options(), groups=["a"])
 

@@ -337,3 +337,14 @@ def test_last_layer_on_wanted_columns_equals_the_whole_pass(family, kind):
         for more in ({}, {"wanted_BM": wanted_BM})
     )
     assert torch.allclose(picked, whole[torch.arange(2)[:, None], wanted_BM], atol=1e-5)
+
+
+@pytest.mark.parametrize("token", [-1, 128, 10**9])
+def test_token_ids_without_an_embedding_are_refused_before_a_forward(token):
+    with pytest.raises(UsageError, match=rf"row 1 (.|\n)*{token}(.|\n)*0 \.\. 127"):
+        decode(tiny("llada"), [[5], [7, token]], DecodeSpec.build("llada", gen_length=4))
+
+
+def test_stop_ids_without_an_embedding_are_refused_before_a_forward():
+    with pytest.raises(UsageError, match=r"stop_ids(.|\n)*128, 500(.|\n)*0 \.\. 127"):
+        decode(tiny("llada"), [[5]], DecodeSpec.build("llada", gen_length=4, stop_ids=[7, 128, 500]))

@@ -16,6 +16,7 @@ from dataclasses import dataclass, replace
 import torch
 from torch import Tensor
 
+from dare_eval.decoding.canvas import check_ids
 from dare_eval.decoding.likelihood.evaluate import NoisyCopy, log_probs
 from dare_eval.decoding.likelihood.options import ElboResult, LikelihoodOptions
 from dare_eval.decoding.likelihood.plans import Plan, make_plan
@@ -50,7 +51,7 @@ def elbo(
 
     ``groups`` names the item each pair belongs to: pairs of one group share random numbers. Without it, pairs with
     the same context do. Raises ``UsageError`` before the first forward for an estimator that does not fit the
-    network or a sequence longer than the context.
+    network, a token id outside the vocabulary or a sequence longer than the context.
     """
     options = options or LikelihoodOptions()
     estimator = resolve_estimator(options.estimator, network.config)
@@ -59,6 +60,7 @@ def elbo(
         block_length = None
     if groups is not None and len(groups) != len(pairs):
         raise UsageError("groups and pairs differ in length", seen=len(groups), allowed=f"{len(pairs)} group names")
+    check_ids([[*context, *continuation] for context, continuation in pairs], network.config)
     names = groups if groups is not None else [",".join(map(str, context)) for context, _ in pairs]
     jobs = [
         _job(pair, estimator, block_length, options, name, network.config)

@@ -9,6 +9,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from dare_eval.errors import UsageError, unknown
+from dare_eval.spec.checks import is_count
 
 ESTIMATORS = ("auto", "counts", "bernoulli", "blocks", "pseudo", "ar")
 ROUNDINGS = ("floor", "legacy")
@@ -48,10 +49,16 @@ class LikelihoodOptions:
             raise unknown("rounding", self.rounding, ROUNDINGS)
         for key in ("mc_num", "strata", "batch_size", "block_length"):
             value = getattr(self, key)
-            if value is not None and (not isinstance(value, int) or value < 1):
+            if value is not None and not is_count(value):
                 raise UsageError(f"likelihood option '{key}' is out of range", seen=value, allowed="an integer above 0")
-        if not 0 <= self.cfg_scale < math.inf:
-            raise UsageError("likelihood option 'cfg_scale' is out of range", seen=self.cfg_scale, allowed="at least 0")
+        if self.seed != 0 and not is_count(self.seed):
+            raise UsageError("likelihood option 'seed' is out of range", seen=self.seed, allowed="an integer from 0")
+        guidance = self.cfg_scale
+        if isinstance(guidance, bool) or not isinstance(guidance, int | float) or not 0 <= guidance < math.inf:
+            raise UsageError("likelihood option 'cfg_scale' is out of range", seen=guidance, allowed="at least 0")
+        for key in ("append_eos", "check_greedy"):
+            if getattr(self, key) not in (True, False, None):
+                raise UsageError(f"likelihood option '{key}' is no switch", seen=getattr(self, key), allowed="a bool")
         if self.strata is not None and self.mc_num % self.strata:
             raise UsageError(
                 "mc_num is not a multiple of strata",
