@@ -17,12 +17,15 @@ from types import FrameType
 from dare_eval.errors import IncompleteError, UsageError
 
 STOPPING = (signal.SIGTERM, signal.SIGINT, signal.SIGUSR1)
+SAID = range(2, 6)
+"""Exit codes of failures that the first process has shown."""
 
 
 def launch(arguments: Sequence[str], processes: int) -> None:
     """Run ``dare-train`` with ``arguments`` in ``processes`` processes.
 
-    Raises ``IncompleteError`` when they fail, ``UsageError`` inside another launcher, which has started enough.
+    Exits with their code when they fail with a message; raises ``IncompleteError`` when they are gone without one,
+    ``UsageError`` inside another launcher, which has started enough.
     """
     if int(os.environ.get("WORLD_SIZE", "1")) > 1:
         raise UsageError(
@@ -30,15 +33,18 @@ def launch(arguments: Sequence[str], processes: int) -> None:
             seen=f"--nproc {processes}, WORLD_SIZE = {os.environ['WORLD_SIZE']}",
             remedy="leave --nproc out under torchrun and srun",
         )
-    launcher = [sys.executable, "-m", "torch.distributed.run", "--standalone", f"--nproc-per-node={processes}"]
+    launcher = [sys.executable, "-m", "dare_train.launcher", "--standalone", f"--nproc-per-node={processes}"]
     # A session of its own: the terminal's Ctrl-C reaches the training processes through this one only.
     with subprocess.Popen([*launcher, "-m", "dare_train", *arguments], start_new_session=True) as child:
         code = _wait(child)
+    if code in SAID:
+        raise SystemExit(code)
     if code:
         raise IncompleteError(
             f"training in {processes} processes ended with exit code {code}",
             seen=" ".join(arguments),
-            remedy="the first process says above what went wrong; the same command continues from the last checkpoint",
+            allowed="0",
+            remedy="what a process wrote stands above; the same command continues from the last checkpoint",
         )
 
 

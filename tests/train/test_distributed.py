@@ -181,7 +181,8 @@ def test_a_failure_in_several_processes_is_one_message_and_a_non_zero_exit(cli, 
     path = tmp_path / "config.yaml"
     path.write_text(yaml.safe_dump(settings(train={"batch_size": 7})))
     done = cli("dare-train", "sft", "--config", path, "--nproc", 2)
-    assert done.returncode == 3 and done.stderr.count("not a multiple of the number of processes") == 1
+    assert done.returncode == 2 and done.stderr.count("not a multiple of the number of processes") == 1
+    assert done.stderr.count("exit code") == 1 and "Traceback" not in done.stderr and "ChildFailed" not in done.stderr
     assert torch.get_num_threads() == 1
 
 
@@ -190,3 +191,18 @@ def test_what_processes_cannot_do_is_said_before_they_start(cli, settings, tmp_p
     path.write_text(yaml.safe_dump(settings()))
     done = cli("dare-train", "sft", "--config", path, "--sp", 2, "--dry-run")
     assert done.returncode == 2 and "--nproc 2" in done.stderr
+
+
+@pytest.mark.parametrize("who", ["1", "01"])
+def test_a_failure_is_said_once_whoever_fails(tmp_path, root, who):
+    script = tmp_path / "fails.py"
+    script.write_text(
+        "import os, time\nfrom dare_eval.errors import DataError\nfrom dare_train import cli\n"
+        f"def app():\n    if os.environ['RANK'] in {who!r}:\n        raise DataError('a row is bad')\n"
+        "    time.sleep(60)\n"
+        "cli.app = app\ncli.main()\n"
+    )
+    command = [sys.executable, "-m", "dare_train.launcher", "--standalone", "--nproc-per-node=2", str(script)]
+    done = subprocess.run(command, cwd=root, capture_output=True, text=True, timeout=120, check=False)
+    assert done.returncode == 4 and done.stderr.count("a row is bad") == 1, done.stderr
+    assert "Traceback" not in done.stderr
