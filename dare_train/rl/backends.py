@@ -61,6 +61,9 @@ class BackendFacts:
 class RolloutBackend(Protocol):
     """What a rollout needs of whoever decodes."""
 
+    traces: bool
+    """Whether it can keep the state of every pass; without them the rollout's own log-probabilities are unknown."""
+
     def generate(self, request: Request) -> list[DecodeResult]:
         """Decode every row."""
         ...
@@ -80,6 +83,8 @@ class RolloutBackend(Protocol):
 
 class InProcess:
     """Decodes with the training network, through the loop that evaluation uses."""
+
+    traces = True
 
     def __init__(self, facts: BackendFacts) -> None:
         self.network, self.attn_backend, self.version = facts.network, facts.attn_backend, 0
@@ -136,6 +141,8 @@ class Scripted:
 
     It refuses to generate while asleep or before the first sync, as an engine would.
     """
+
+    traces = True
 
     def __init__(self, answer: Any) -> None:
         self.answer, self.version, self.awake, self.calls = answer, -1, False, list[str]()

@@ -89,6 +89,7 @@ class Sampler:
         with each decoded batch, so that its answers can be judged while the next is decoded.
         """
         rows = [(place, problem, number) for place, problem in keyed for number in range(self.group_size)]
+        watched = watched if self.backend.traces else 0
         size = self.rows_per_batch or max(1, len(rows))
         found: list[Rollout] = []
         for start in range(0, len(rows), size):

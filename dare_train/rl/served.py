@@ -21,6 +21,7 @@ from dare_eval.engines.ends import EndIds
 from dare_eval.engines.http import HttpOptions
 from dare_eval.engines.sglang_clients import SGLangDecoder, connect
 from dare_eval.errors import UsageError, unknown
+from dare_eval.networks import resolve_model_path
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -36,6 +37,8 @@ COMPARED = 16
 class SGLangRollout:
     """One server that decodes for all processes."""
 
+    traces = False
+
     def __init__(self, facts: BackendFacts) -> None:
         for name in facts.options:
             if name not in OPTIONS:
@@ -48,7 +51,7 @@ class SGLangRollout:
             )
         config = facts.network.config
         stops = tuple({config.eos_id, *config.stop_ids})
-        self.base, self.place = Path(facts.folder), Path(str(facts.options["folder"]))
+        self.base, self.place = resolve_model_path(facts.folder), Path(str(facts.options["folder"]))
         http = {name: value for name, value in facts.options.items() if name not in ("url", "folder")}
         self.decoder: SGLangDecoder = connect(
             str(facts.options["url"]),
