@@ -26,7 +26,7 @@ from dare_train.data.pairs import Pair
 from dare_train.data.supply import Supply
 from dare_train.draws import GeneratorDraws, derive, seeded
 from dare_train.engine.world import World
-from dare_train.estimators import elbo, preference_losses, preference_margin
+from dare_train.estimators import preference_losses, preference_margin, row_sums
 from dare_train.reference import Reference
 from dare_train.replay import replay_backward
 from dare_train.scorer import Scorer
@@ -65,7 +65,10 @@ class PreferencePlan:
 
 @dataclass(frozen=True, slots=True)
 class NoisedAnswers:
-    """Some answers, each noised M times."""
+    """Some answers, each noised M times; the first copies of all answers come first, then the second ones.
+
+    So a chunk of rows holds different answers, and its size in tokens does not depend on M.
+    """
 
     ids_RT: Tensor
     valid_RT: Tensor
@@ -74,8 +77,9 @@ class NoisedAnswers:
     length_S: Tensor
 
     def values(self, logp_X: Tensor, *, by_length: bool) -> Tensor:
-        """Return the bound of each answer, [S]."""
-        value_S = elbo(logp_X, self.noise.masked_BT, self.noise.rate_BT, self.rows)
+        """Return the bound of each answer, [S]: ``estimators.elbo`` for this order of rows."""
+        value_R = row_sums(logp_X / self.noise.rate_BT[self.noise.masked_BT], self.noise.masked_BT)
+        value_S = value_R.view(self.rows, -1).mean(0)
         return value_S / self.length_S if by_length else value_S
 
     def score(self, scorer: Scorer, network: Any, rows: slice) -> Tensor:
@@ -193,10 +197,12 @@ class Preference:
                 count_noise(ids_T, answer_T, draws, mask_id=self.plan.mask_id, rows=times, masks_per_count=masks)
             )
         noise, rows, device = Corruption.join(parts), times * masks, self.plan.device
+        order_R = torch.arange(len(noise.noisy_BT)).view(-1, rows).T.flatten()
+        tensors = (noise.noisy_BT, noise.masked_BT, noise.rate_BT)
         return NoisedAnswers(
-            ids_RT=batch.ids_BT.repeat_interleave(rows, 0).to(device),
-            valid_RT=batch.valid_BT.repeat_interleave(rows, 0).to(device),
-            noise=Corruption(noise.noisy_BT.to(device), noise.masked_BT.to(device), noise.rate_BT.to(device)),
+            ids_RT=batch.ids_BT.repeat(rows, 1).to(device),
+            valid_RT=batch.valid_BT.repeat(rows, 1).to(device),
+            noise=Corruption(*(tensor[order_R].to(device) for tensor in tensors)),
             rows=rows,
             length_S=batch.maskable_BT.sum(1).to(device),
         )

@@ -105,6 +105,16 @@ def test_replay_gives_the_gradient_of_one_graph_whatever_the_chunk(chunk):
     assert totals["margin"] != 0
 
 
+def test_every_copy_of_an_answer_stands_beside_the_other_answers_so_that_chunks_do_not_grow():
+    algorithm = method(network())
+    one = algorithm.work(0)[0].policy.ids_RT
+    algorithm.plan = PreferencePlan(**{**PLAN, "times": 16})
+    many = algorithm.work(0)[0].policy
+    assert torch.equal(many.ids_RT, one[:8].repeat(16, 1)) and len(one) == 8 * PLAN["times"]
+    counts = many.noise.masked_BT.sum(1).view(16, 8)
+    assert all(len(set(counts[:, answer].tolist())) > 2 for answer in range(8)), "each answer at many rates"
+
+
 def test_replay_equals_a_joint_graph_for_a_function_that_is_no_sum():
     weight = torch.randn(4, generator=seeded(1), dtype=torch.float64, requires_grad=True)
     inputs = [torch.randn(3, 4, generator=seeded(i), dtype=torch.float64) for i in range(5)]
