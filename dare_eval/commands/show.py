@@ -78,7 +78,7 @@ def _show_differences(run: Run, pairs: list[tuple[str, str]], as_json: bool) -> 
 def _differing(run: Run, pairs: list[tuple[str, str]]) -> Iterator[tuple[str, str, ItemRecord]]:
     for model, dataset in pairs:
         for record in run.items(model, dataset).records:
-            if _both(record) and record.correct != record.upstream_correct:
+            if record.disputed:
                 yield model, dataset, record
 
 
@@ -90,7 +90,7 @@ def _counts(run: Run, pairs: list[tuple[str, str]]) -> dict[tuple[str, str], tup
     counts = {}
     for model, dataset in pairs:
         both = [record for record in run.items(model, dataset).records if _both(record)]
-        counts[model, dataset] = (sum(one.correct != one.upstream_correct for one in both), len(both))
+        counts[model, dataset] = (sum(one.disputed for one in both), len(both))
     return counts
 
 

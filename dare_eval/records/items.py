@@ -108,6 +108,12 @@ class ItemRecord:
         found = {name: getattr(result, name) for name in _DECODE_FIELDS if hasattr(result, name)}
         return dataclasses.replace(self, **found)
 
+    @property
+    def disputed(self) -> bool:
+        """Whether our scorer and the stock one both judged the item and disagree."""
+        judged = self.correct is not None and self.upstream_correct is not None
+        return judged and self.correct != self.upstream_correct
+
     def with_score(self, score: Any) -> ItemRecord:
         """Return a copy with verdict, credit, extraction and rule of a ``Score``."""
         return dataclasses.replace(self, **{name: getattr(score, name) for name in _SCORE_FIELDS})

@@ -40,6 +40,8 @@ class PairReport:
     malformed: int | None
     notes: list[str] = field(default_factory=list)
     has_result: bool = False
+    disputed: int = 0
+    """Items on which our scorer and the stock one disagree."""
 
     @property
     def complete(self) -> bool:
@@ -86,6 +88,7 @@ def pair_report(work_dir: Path, model: str, dataset: str) -> PairReport:
         malformed=malformed(scored),
         notes=planning_notes(kind, records),
         has_result=result.exists(),
+        disputed=sum(record.disputed for record in records),
     )
 
 

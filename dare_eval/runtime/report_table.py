@@ -94,6 +94,8 @@ def _also(report: PairReport) -> list[str]:
     if _much_unparsed(head):  # in words as well: piped output has no colours
         found.insert(0, f"no answer found in {100 - (head.extraction_rate or 0.0):.1f} % (limit {UNPARSED_LIMIT:g})")
     found += [label for label in head.labels if label.startswith(("subset", "mean of", "no verdict", "choices"))]
+    if report.disputed:
+        found.append(f"{report.disputed} verdicts differ from the stock evaluator's (show --diff-scorer)")
     if head.unusable_golds:
         found.append(f"{head.unusable_golds} unusable references")
     if head.truncated is not None:

@@ -52,3 +52,21 @@ def test_truncation_and_padding_shares_and_unusable_references_stand_beside_the_
     text = shown([*items(100, 0), gold])
     assert "cut by length 25.0" in text and "padding 50.0" in text
     assert "1 unusable references" in text and "100/101" in text
+
+
+def test_disputed_items_are_counted_beside_the_score(tmp_path):
+    from dare_eval.records.item_files import write_items
+    from dare_eval.runtime.report_rows import pair_report
+    from dare_eval.runtime.report_table import show_table
+
+    given = [(True, True), (True, False), (False, True), (False, None), (None, True), (False, False)]
+    found = [ItemRecord(item_id=f"{i}", correct=a, upstream_correct=b) for i, (a, b) in enumerate(given)]
+    assert [record.disputed for record in found] == [False, True, True, False, False, False]
+    (tmp_path / "records" / "m").mkdir(parents=True)
+    write_items(tmp_path / "records" / "m" / "d.jsonl", found)
+    report = pair_report(tmp_path, "m", "d")
+    out = io.StringIO()
+    show_table(Console(file=out, width=300), [report])
+    assert report.disputed == 2
+    assert "2 verdicts differ from the stock" in out.getvalue()
+    assert "verdicts differ" not in shown(items(4, 0))
