@@ -99,6 +99,8 @@ class Workplace:
         self.env = {**os.environ, "OMP_NUM_THREADS": "1", "COLUMNS": "200", "PYTHONPATH": str(ROOT)}
         self.env |= {"DARE_CACHE": str(place / "cache"), "HOME": str(place), "FAKE_LOG": str(place / "decoded.log")}
         self.env |= {"HF_HUB_OFFLINE": "1", "TOKENIZERS_PARALLELISM": "false"}
+        # Beside the work folder, not in it: a bare -r of upstream takes the last name there, whatever it is.
+        self.env |= {"DARE_DB": f"sqlite:///{place}/store.db"}
         self.env.pop("DARE_DATA", None)
         self.env.pop("COMPASS_DATA_CACHE", None)
 

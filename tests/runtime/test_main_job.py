@@ -171,6 +171,20 @@ def test_every_gpu_gets_a_worker_that_sees_only_it(workplace):
     assert len(list((done.run / "predictions" / "sums").glob("add_*.json"))) == 3
 
 
+def test_only_workers_initialise_cuda(workplace):
+    """A parent that did would make every later fork unusable."""
+    workplace.env["CUDA_VISIBLE_DEVICES"] = "0,1"
+    wants = model("sums", kind="'tests.runtime.fakes_cuda.CudaModel'", run_cfg={"num_gpus": 1}, sleep_s=0.02)
+    done = workplace.run(workplace.config(config([wants], [dataset(size=40)])))
+    assert done.code == 0, done.text
+    lines = (workplace.place / "decoded.log.workers").read_text().splitlines()
+    workers, parents = zip(*(line.split() for line in lines), strict=True)
+    initialised = set((workplace.place / "decoded.log.cuda").read_text().split())
+    assert initialised == set(workers)
+    assert len(initialised) == 2
+    assert not initialised & set(parents)
+
+
 def test_a_model_over_several_gpus_runs_in_an_interpreter_of_its_own(workplace):
     workplace.env["CUDA_VISIBLE_DEVICES"] = "GPU-a,GPU-b"
     wants = model("sums").replace("batch_size=4", "batch_size=4, run_cfg=dict(num_gpus=2)")
