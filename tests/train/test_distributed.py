@@ -206,3 +206,31 @@ def test_a_failure_is_said_once_whoever_fails(tmp_path, root, who):
     done = subprocess.run(command, cwd=root, capture_output=True, text=True, timeout=120, check=False)
     assert done.returncode == 4 and done.stderr.count("a row is bad") == 1, done.stderr
     assert "Traceback" not in done.stderr
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="the kernel tells of a parent's end on Linux only")
+def test_a_killed_command_leaves_no_process_behind(tmp_path, root):
+    """kill -9 to what started the launcher; SIGTERM reaches the training processes, which save and end."""
+    (tmp_path / "waits.py").write_text(
+        "import os, pathlib, signal, time\n"
+        f"place = pathlib.Path({str(tmp_path)!r}) / os.environ['RANK']\n"
+        "def end(*_):\n    place.with_suffix('.ended').touch()\n    raise SystemExit(3)\n"
+        "signal.signal(signal.SIGTERM, end)\nplace.touch()\ntime.sleep(300)\n"
+    )
+    (tmp_path / "starts.py").write_text(
+        "import subprocess, sys\n"
+        "launcher = [sys.executable, '-m', 'dare_train.launcher', '--standalone', '--nproc-per-node=2']\n"
+        f"subprocess.run([*launcher, {str(tmp_path / 'waits.py')!r}])\n"
+    )
+    parent = subprocess.Popen([sys.executable, str(tmp_path / "starts.py")], cwd=root, stderr=subprocess.DEVNULL)
+    wait_for(lambda: all((tmp_path / rank).exists() for rank in "01"))
+    parent.kill()
+    parent.wait()
+    wait_for(lambda: all((tmp_path / f"{rank}.ended").exists() for rank in "01"))
+
+
+def wait_for(condition, limit_s=120):
+    end_s = time.monotonic() + limit_s
+    while not condition():
+        assert time.monotonic() < end_s
+        time.sleep(0.05)
