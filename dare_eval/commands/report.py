@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 def report(
     runs: Annotated[list[str], typer.Argument(metavar="RUN...", help="Run folders, report.json files, ids or names.")],
     against: Annotated[
-        str | None, typer.Option(help="Recorded numbers: a run, report.json, a file of --save, or a card's name.")
+        str | None, typer.Option(help="Recorded numbers: a run, report.json, a file of --save, or a card (name, YAML).")
     ] = None,
     out: Annotated[Path | None, typer.Option(help="Folder for report.md, report.html and report.xml (JUnit).")] = None,
     save: Annotated[Path | None, typer.Option(help="Keep the numbers of RUN... in this file, to compare with.")] = None,
@@ -44,15 +44,15 @@ def report(
 
 def find_baseline(name: str, run: Run, db: str | None) -> Baseline:
     """Return the recorded numbers that ``name`` means for ``run``: a published card, a file, or another run."""
-    from dare_eval.presets.cards import known_cards
+    from dare_eval.presets.cards import find_card, known_cards
     from dare_eval.records.locate import locate
     from dare_eval.records.runs import is_run
     from dare_eval.report.published import baseline_of_card
     from dare_eval.report.recorded import baseline_of, read_baseline
 
     path = Path(name)
-    if name in known_cards() and not path.exists():
-        return baseline_of_card(known_cards()[name], run)
+    if path.suffix in (".yaml", ".yml") or (name in known_cards() and not path.exists()):
+        return baseline_of_card(find_card(name), run)
     if path.is_file() and not (path.name == "report.json" and is_run(path.parent)):
         return read_baseline(path)
     return baseline_of(locate(name, db).run)

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 
 def reproduce(
-    card: Annotated[str, typer.Argument(help="Name of a card (dare-eval cards), such as tiny-sudoku/sudoku4.")],
+    card: Annotated[str, typer.Argument(help="A card (dare-eval cards), such as tiny-sudoku/sudoku4, or a YAML file.")],
     path: Annotated[str | None, typer.Option(help="Checkpoint in the place of the model's own.")] = None,
     work_dir: Annotated[
         Path | None, typer.Option("--work-dir", "-w", help="Folder of the runs; default runs/reproduce/CARD.")
@@ -76,7 +76,8 @@ def _evaluate(
     options |= {"scorer": None, "template": None, "check_only": False, "engine": None, "suite": None}
     try:
         if card.config is not None:
-            named = Path(__file__).parents[1] / "configs" / "eval" / f"{card.config}.py"
+            packaged = Path(__file__).parents[1] / "configs" / "eval" / f"{card.config}.py"
+            named = packaged if packaged.exists() else Path(card.config)
             run(config=named, model=None, bench=None, change=None, path=None, **options)  # type: ignore[arg-type]
         else:
             bench = [str(card.bench)]

@@ -168,3 +168,32 @@ def test_settings_reach_the_command_line_as_the_card_states_them(card, tmp_path)
             found = ast.literal_eval(value)
     assert found == card.spec
     assert str(card.bench) in known_benchmarks()
+
+
+def test_a_file_of_ones_own_is_a_card(make_run, dare, tmp_path):
+    path = tmp_path / "mine.yaml"
+    path.write_text("{model: m, bench: toy, score: 50.0, source: a paper, spec: {steps: 8}}")
+    card = find_card(str(path))
+    assert (card.name, card.score, card.decimals, card.source, card.n) == ("m/toy", 50.0, 1, "a paper", ())
+    assert not card.runnable
+    run = make_run("a", [True, False])
+    assert dare("report", run, "--against", path)[0] == 0
+    path.write_text("{model: m, bench: toy, score: 50.0, source: a paper, spec: {steps: 4}}")
+    code, out = dare("report", run, "--against", path)
+    assert code == 3 and "steps 4 -> 8" in out
+    path.write_text("{model: m, bench: toy, score: 5, source: s, config: tiny_sudoku, spec: {}}")
+    assert find_card(str(path)).runnable
+
+
+KNOWN = "{model: m, bench: b, source: s, score: "
+
+
+@pytest.mark.parametrize(
+    "text", ["[1]", "{", "{model: m}", KNOWN + "x}", KNOWN + "1, steps: 3}", KNOWN + "1, spec: 3}"]
+)
+def test_files_that_are_no_card_are_data_errors(tmp_path, text):
+    (tmp_path / "c.yaml").write_text(text)
+    with pytest.raises(DataError):
+        find_card(str(tmp_path / "c.yaml"))
+    with pytest.raises(DataError):
+        find_card(str(tmp_path / "nowhere.yaml"))

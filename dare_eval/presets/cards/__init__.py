@@ -8,16 +8,19 @@ Leaves out the judging (``report.published``).
 from __future__ import annotations
 
 import functools
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from importlib import resources
+from pathlib import Path
 from typing import Any
 
 from dare_eval import presets
-from dare_eval.errors import unknown
+from dare_eval.errors import DataError, unknown
 
 _FILES = ("llada", "dare_reruns", "algorithms_llada", "algorithms_dream", "tiny")
 _TABLES = ("algorithms_llada", "algorithms_dream")
+_NEEDED = ("model", "bench", "score", "source")
+_KEYS = frozenset((*_NEEDED, "spec", "variant", "likelihood", "n", "metric", "config", "weights", "decimals"))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -41,7 +44,7 @@ class Card:
     metric: str | None = None
     """Metric of our rows; None: the headline one."""
     config: str | None = None
-    """Packaged config that measures it, where no preset model does."""
+    """Packaged config (or a path) that measures it, where no preset model does."""
     weights: str | None = None
     """Start of the weight hash, where the source names the weights."""
 
@@ -95,10 +98,40 @@ def known_cards() -> dict[str, Card]:
 
 
 def find_card(name: str) -> Card:
-    """Return the card called ``name``; raises ``UsageError`` with the nearest name."""
-    if name not in known_cards():
-        raise unknown("card", name, known_cards(), remedy="dare-eval cards lists them")
-    return known_cards()[name]
+    """Return the card called ``name``, or the one in the YAML file ``name``.
+
+    Raises ``UsageError`` with the nearest name, ``DataError`` for a file that holds no card.
+    """
+    if name in known_cards():
+        return known_cards()[name]
+    if name.endswith((".yaml", ".yml")):
+        return read_card(Path(name))
+    raise unknown("card", name, known_cards(), remedy="dare-eval cards lists them; a YAML file is a card too")
+
+
+def read_card(path: Path) -> Card:
+    """Return the card in a file of its own: ``model, bench, score, source``, and ``spec`` with what is stated.
+
+    Raises ``DataError`` naming what is missing or not known.
+    """
+    import yaml
+
+    try:
+        read = yaml.safe_load(path.read_text(encoding="utf-8"))
+    except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
+        raise DataError(f"the card cannot be read: {error}", seen=path) from None
+    if not isinstance(read, dict):
+        raise DataError("a card is a mapping", seen=path, allowed=", ".join(sorted(_KEYS)))
+    missing, odd = [key for key in _NEEDED if read.get(key) is None], sorted(set(map(str, read)) - _KEYS)
+    spec = read.get("spec")
+    if missing or odd or not isinstance(spec, dict | None) or not isinstance(read["score"], int | float):
+        raise DataError(
+            "not a card",
+            seen=f"{path}: missing {missing}, not known {odd}",
+            allowed=f"{', '.join(_NEEDED)} (a number for score), and {', '.join(sorted(_KEYS - set(_NEEDED)))}",
+        )
+    digits = len(str(read["score"]).partition(".")[2])
+    return _card({"config": None, **read}, {"decimals": digits, "source": str(read["source"])})
 
 
 @functools.cache
@@ -159,24 +192,26 @@ def _of_files() -> Iterator[Card]:
     for file in _FILES:
         read = _read(file)
         for row in read.get("cards", ()):
-            bench = row["bench"]
-            about = benchmarks().get(bench, {})
-            likelihood = bool(row.get("likelihood"))
-            variant = row.get("variant") or ("likelihood" if likelihood else None)
-            yield Card(
-                name=_name(row["model"], bench, variant),
-                model=row["model"],
-                benchmark=bench,
-                score=float(row["score"]),
-                decimals=row.get("decimals", read["decimals"]),
-                source=row.get("source", read["source"]),
-                spec=row.get("spec"),
-                likelihood=likelihood,
-                n=(row["n"],) if "n" in row else items_of(bench),
-                metric=row.get("metric", about.get("metric")),
-                config=row.get("config"),
-                weights=row.get("weights"),
-            )
+            yield _card(row, read)
+
+
+def _card(row: Mapping[str, Any], defaults: Mapping[str, Any]) -> Card:
+    bench, likelihood = str(row["bench"]), bool(row.get("likelihood"))
+    about = benchmarks().get(bench, {})
+    return Card(
+        name=_name(row["model"], bench, row.get("variant") or ("likelihood" if likelihood else None)),
+        model=str(row["model"]),
+        benchmark=bench,
+        score=float(row["score"]),
+        decimals=row.get("decimals", defaults["decimals"]),
+        source=row.get("source", defaults["source"]),
+        spec=row.get("spec"),
+        likelihood=likelihood,
+        n=(row["n"],) if "n" in row else items_of(bench),
+        metric=row.get("metric", about.get("metric")),
+        config=row.get("config"),
+        weights=row.get("weights"),
+    )
 
 
 def _of_tables() -> Iterator[Card]:
