@@ -122,6 +122,7 @@ def build_rl(prepared: Prepared) -> Reinforce:
         group_size=found.group_size,
         rows_per_batch=config.rollout.rows_per_batch,
         prompt_tokens=prepared.rows.row_tokens,
+        precision=config.train.precision,
         max_steps=config.train.max_steps,
         samples_every=config.watch.samples_every,
         samples=config.watch.samples,

@@ -82,7 +82,8 @@ class Reinforce:
         if number != self.held.number:
             if inner:
                 raise DataError("the checkpoint lacks the rollout that is half used", seen=f"step {step}")
-            self._roll(number, step)
+            with self._cast():
+                self._roll(number, step)
         self.step = step + 1
         # A rollout with fewer problems than minibatches has fewer batches; they are gone through again.
         return [RlPart(self.held.batches[inner % len(self.held.batches)], self.held.figures)]
@@ -97,7 +98,7 @@ class Reinforce:
         """Return the exact score of every held-out problem of this process, decoded greedily."""
         if not self.parts.heldout:
             return {}
-        with self._rolling() as backend:
+        with self._cast(), self._rolling() as backend:
             found = heldout_scores(self.parts, backend)
         total = self.parts.world.sums({"right": sum(found["exact"]), "n": float(len(found["exact"]))})
         if not total["n"]:
@@ -243,6 +244,11 @@ class Reinforce:
             self._samples = MetricsFile(parts.folder / "samples.jsonl", keep_until=step - 1)
         for group, judged in list(zip(found.groups, found.outcomes, strict=True))[: parts.samples]:
             self._samples.append(sample_line(step, number, group, judged))
+
+    def _cast(self) -> Any:
+        """Return the precision of the update: old values must be those that its first forward would give."""
+        device = next(self._network.parameters()).device.type
+        return torch.autocast(device, torch.bfloat16, enabled=self.parts.precision == "bf16")
 
     @contextlib.contextmanager
     def _rolling(self) -> Iterator[RolloutBackend]:

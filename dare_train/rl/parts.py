@@ -47,6 +47,8 @@ class Parts:
     rows_per_batch: int | None
     prompt_tokens: float
     """Mean length of a prompt."""
+    precision: str
+    """``bf16`` or ``full``, as in the update."""
     max_steps: int
     samples_every: int
     samples: int

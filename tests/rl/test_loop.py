@@ -236,3 +236,10 @@ def test_collapse_is_told_once_per_cause(caplog):
     again = CollapseWatch(drop=0.5, entropy_floor=0.01)
     again.restore(watch.state())
     assert again.heldout(40, 0.1, 400) and again.causes == watch.causes and len(caplog.records) == 3
+
+
+def test_bfloat16_products_old_values_are_those_of_the_updates_first_forward(rl_config):
+    folder = train(rl_config(algorithm={"updates_per_rollout": 2, "kl": {"coef": 0.0}}, train={"precision": "bf16"}))
+    firsts = [line for line in lines(folder) if line["step"] % 2 == 1]
+    assert all(line["ratio"] == pytest.approx(1.0, abs=1e-6) for line in firsts)
+    assert any(abs(line["ratio"] - 1.0) > 1e-6 for line in lines(folder) if line["step"] % 2 == 0)
