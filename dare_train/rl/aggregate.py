@@ -9,7 +9,7 @@ Shape suffixes: U units, S samples.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import torch
@@ -36,6 +36,13 @@ class Aggregator:
 
     __slots__ = ()
 
+    def known(self, lengths: Sequence[float], signals: int, every_token: bool) -> Counts | None:
+        """Return the counts where they follow from the samples: counted tokens of each, how many have an advantage.
+
+        ``every_token``: units stand for each counted token exactly once. None where counts depend on the noise.
+        """
+        return None
+
     def divided(self, weights: Weights, total: Mapping[int, float]) -> tuple[Tensor, Tensor]:
         """Return policy and KL weights after division by the counts of the whole batch."""
         divisor_U = self.divisor(weights.bucket_U, total)
@@ -53,6 +60,10 @@ def _one_bucket(policy_U: Tensor, kl_U: Tensor | None = None) -> Weights:
 @dataclass(frozen=True, slots=True)
 class TokenMean(Aggregator):
     """Mean over response tokens; a unit that stands for a response weighs as many tokens as it has."""
+
+    def known(self, lengths: Sequence[float], signals: int, every_token: bool) -> Counts | None:
+        """Return the number of counted tokens."""
+        return {0: sum(lengths)} if every_token else None
 
     def __call__(self, scored: Scored, units: Units) -> tuple[Weights, Counts]:
         """Return the weights and this process's counts."""
@@ -73,6 +84,10 @@ class Sequences(Aggregator):
         """Refuse constants that mean nothing."""
         one_of("aggregator.inside", self.inside, ("mean", "sum"))
         one_of("aggregator.outside", self.outside, ("mean", "padded"))
+
+    def known(self, lengths: Sequence[float], signals: int, every_token: bool) -> Counts | None:
+        """Return the number of responses."""
+        return {0: 1.0 if self.outside == "padded" else float(len(lengths))}
 
     def __call__(self, scored: Scored, units: Units) -> tuple[Weights, Counts]:
         """Return the weights and this process's counts."""
@@ -139,6 +154,10 @@ class MaskedMean(Aggregator):
 @dataclass(frozen=True, slots=True)
 class ActiveResponses(Aggregator):
     """Mean over the tokens of a response, then over responses with an advantage (JustGRPO)."""
+
+    def known(self, lengths: Sequence[float], signals: int, every_token: bool) -> Counts | None:
+        """Return the number of responses with an advantage."""
+        return {0: float(signals)}
 
     def __call__(self, scored: Scored, units: Units) -> tuple[Weights, Counts]:
         """Return the weights and this process's counts: prompts without signal do not dilute."""

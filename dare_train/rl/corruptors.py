@@ -36,6 +36,9 @@ class FullMask:
 
     prompt_rate: float = 0.15
 
+    times = 1
+    """Rows that score a counted token, where that is the same for all."""
+
     def __post_init__(self) -> None:
         """Refuse a rate that is no probability."""
         within("corruptor.prompt_rate", self.prompt_rate, 0.0, 1.0)
@@ -60,6 +63,8 @@ class Complementary:
 
     low: float = 0.2
     high: float = 0.8
+
+    times = 2
 
     def __post_init__(self) -> None:
         """Refuse shares that leave one part empty for certain."""

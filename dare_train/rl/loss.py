@@ -85,18 +85,32 @@ def count(
     noises: Sequence[Noise],
     block_length: int | None,
     gather: Gather,
+    total: Counts | None = None,
 ) -> Counted:
-    """Return the denominators of the global batch, of which this process brings some samples."""
+    """Return the denominators of the global batch, of which this process brings some samples (or ``total``)."""
     scored = tabulate(samples, noises, block_length)
     units = algorithm.reducer.units(scored)
+    if total is not None:
+        return Counted(total, float(len(units)), 0.0, scored, units)
     counts: Counts = algorithm.aggregator(scored, units)[1]
     pairs = 0.0
     if algorithm.distil is not None:
         pairs = algorithm.distil(scored, units, tokens_of(samples, units), 0.0).pairs
     joined = gather({"bucket": [float(key) for key in counts], "count": list(counts.values())})
     others = gather({"units": [float(len(units))], "pairs": [pairs]})
-    total = merged(joined["bucket"], joined["count"])
-    return Counted(total, sum(others["units"]), sum(others["pairs"]), scored, units)
+    whole = merged(joined["bucket"], joined["count"])
+    return Counted(whole, sum(others["units"]), sum(others["pairs"]), scored, units)
+
+
+def known_counts(algorithm: Algorithm, samples: Sequence[Sample]) -> Counts | None:
+    """Return the counts of these samples where no noise can change them, else None."""
+    whole = bool(algorithm.reducer.whole)
+    times = getattr(algorithm.corruptor, "times", 0)
+    every_token = whole or times == 1 or (times > 1 and bool(algorithm.reducer.joins))
+    lengths = [float(sample.loss_T.sum()) for sample in samples]
+    signals = sum(sample.advantage != 0 for sample in samples)
+    found: Counts | None = algorithm.aggregator.known(lengths, signals, every_token)
+    return found
 
 
 def active(samples: Sequence[Sample], noises: Sequence[Noise]) -> tuple[list[Sample], list[Noise]]:

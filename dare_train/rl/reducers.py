@@ -28,6 +28,10 @@ class Linear:
 
     __slots__ = ()
     linear = True
+    whole = False
+    """Units stand for whole responses."""
+    joins = False
+    """Rows that score one token make one unit."""
 
     def values(self, logp_X: Tensor, scored: Scored, units: Units) -> Tensor:
         """Return the value of each unit, [U]."""
@@ -40,6 +44,8 @@ class TokenSum(Linear):
     """``scale * sum_m weight_m logp_m`` of each token."""
 
     scale: float = 1.0
+
+    joins = True
 
     def units(self, scored: Scored) -> Units:
         """Return one unit per scored token."""
@@ -64,6 +70,8 @@ class RowToken(Linear):
 class RowSum(Linear):
     """``sum_i weight_i logp_i`` of each row."""
 
+    whole = True
+
     def units(self, scored: Scored) -> Units:
         """Return one unit per row."""
         sample_R = torch.repeat_interleave(scored.rows_S)
@@ -75,6 +83,8 @@ class RowSum(Linear):
 @dataclass(frozen=True, slots=True)
 class SequenceMean(Linear):
     """``mean_m sum_i weight_mi logp_mi`` of each response."""
+
+    whole = True
 
     def units(self, scored: Scored) -> Units:
         """Return one unit per sample."""
@@ -99,6 +109,8 @@ class SignedBound:
     """With one noised row both bounds have the same gradient; refused unless this is set (to show just that)."""
 
     linear = False
+    whole = True
+    joins = False
 
     def __post_init__(self) -> None:
         """Refuse constants that mean nothing."""

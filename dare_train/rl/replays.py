@@ -24,6 +24,8 @@ class ReplaySteps:
     Block-causal networks replay all blocks at once: row k shows every block before its own k-th step.
     """
 
+    times = 1
+
     def __call__(self, sample: Sample, draws: FullDraws, facts: NetworkFacts) -> Noise:
         """Return one row per step that fixed a counted token."""
         step_T = _steps(sample)
@@ -55,6 +57,8 @@ class RecordedState:
 @dataclass(frozen=True, slots=True)
 class LeftToRight:
     """Each token scored with the ones before it visible and itself and all later ones masked (JustGRPO)."""
+
+    times = 1
 
     def __call__(self, sample: Sample, draws: FullDraws, facts: NetworkFacts) -> Noise:
         """Return as many rows as tokens count, built when they are scored."""

@@ -27,9 +27,10 @@ from dare_eval.errors import UsageError
 from dare_train.draws import GeneratorDraws, derive, seeded
 from dare_train.engine.world import World
 from dare_train.replay import replay_backward
+from dare_train.rl.aggregate import Counts
 from dare_train.rl.algorithm import Algorithm, NetworkFacts
 from dare_train.rl.batch import UpdateBatch, tabulate
-from dare_train.rl.loss import Tally, active, count, distilled, unit_losses
+from dare_train.rl.loss import Tally, active, count, distilled, known_counts, unit_losses
 from dare_train.rl.noise import Noise
 from dare_train.rl.samples import Sample, completion
 from dare_train.rl.trajectory import Trajectory, require
@@ -98,16 +99,26 @@ class Updater:
         base = int(torch.randint(2**62, (), generator=generator))
         if not any(self.world.gather({"samples": [float(len(samples))]})["samples"]):
             return []
-        noises = [algorithm.corruptor(sample, self._draws(base, sample), self.facts) for sample in samples]
-        return [
-            self.assemble([samples[n] for n in share], [noises[n] for n in share], progress)
-            for share in shares(samples, algorithm.minibatches, self.world)
-        ]
+        batches = []
+        for share in shares(samples, algorithm.minibatches, self.world):
+            part = [samples[number] for number in share]
+            total = known_counts(algorithm, part) if self.skips else None
+            if total is not None:  # then completions without signal need not even be noised
+                part = [sample for sample in part if sample.advantage != 0]
+            noises = [algorithm.corruptor(sample, self._draws(base, sample), self.facts) for sample in part]
+            batches.append(self.assemble(part, noises, progress, total))
+        return batches
 
-    def assemble(self, samples: Sequence[Sample], noises: Sequence[Noise], progress: float = 0.0) -> UpdateBatch:
-        """Return the batch of one optimizer step; its denominators count all processes."""
+    def assemble(
+        self,
+        samples: Sequence[Sample],
+        noises: Sequence[Noise],
+        progress: float = 0.0,
+        total: Counts | None = None,
+    ) -> UpdateBatch:
+        """Return the batch of one optimizer step; its denominators count all processes, or are ``total``."""
         algorithm, blocks = self.algorithm, self.facts.block_length
-        plan = count(algorithm, samples, noises, blocks, self.world.gather)
+        plan = count(algorithm, samples, noises, blocks, self.world.gather, total)
         scored, units = plan.scored, plan.units
         if self.skips and not all(sample.advantage for sample in samples):
             samples, noises = active(samples, noises)

@@ -94,6 +94,23 @@ def test_equal_rewards_give_no_gradient(name, kind, skip):
 
 
 @pytest.mark.parametrize(("name", "kind"), EVERY, ids=IDS)
+def test_leaving_out_completions_without_signal_changes_nothing(name, kind):
+    net, trajectories = network_of(kind), completions(groups=2)
+    level = {"reward": 1.0, "step_rewards": (0.5,) * 4}
+    trees = [replace(t.tree, leaf_rewards=(0.5,) * 4) for t in trajectories[4:]]
+    dull = [replace(t, **level, tree=tree) for t, tree in zip(trajectories[4:], trees, strict=True)]
+    found = {}
+    for skip in (True, False):
+        settings = {"kl": {"coef": 0.0}, "distil": None, "minibatches": 1}
+        update = update_for(name, kind, net, settings=settings, skip=skip)
+        [batch] = prepared(update, [*trajectories[:4], *dull])
+        found[skip] = (len(batch.samples), *gradient(update, net, batch))
+    assert found[True][0] <= found[False][0] / 2
+    same(found[True][2], found[False][2])
+    assert found[True][1]["loss"] == pytest.approx(found[False][1]["loss"], rel=1e-5, abs=1e-7)
+
+
+@pytest.mark.parametrize(("name", "kind"), EVERY, ids=IDS)
 def test_rows_per_forward_change_nothing(name, kind):
     net, update, batches = off_policy(name, kind, rows=10**6)
     _, split, parts = off_policy(name, kind, rows=3)
