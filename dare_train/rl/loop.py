@@ -32,7 +32,6 @@ from dare_train.rl.watch import divided, rollout_sums
 
 SPENT = ("prompts", "rollouts", "rollout_nfe", "rollout_tokens", "reward_calls")
 """Counters of a run beside those of the loop, over all processes."""
-KEPT_FILES = 4
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,9 +135,8 @@ class Reinforce:
             anchor = self._anchor.state() if self._anchor is not None and moved else None
             if self.parts.world.column_rank == 0:
                 torch.save({"held": held, "anchor": anchor}, path)
+                self._prune(path)
             kept["processes"] = self.parts.world.size
-            for old in sorted(path.parent.glob(f"step_*_rank{self.parts.world.rank}.pt"))[:-KEPT_FILES]:
-                old.unlink(missing_ok=True)
         return kept
 
     def restore(self, state: Mapping[str, Any]) -> None:
@@ -268,6 +266,13 @@ class Reinforce:
             return
         with self._anchor.of(self._network) as reference:
             yield reference
+
+    def _prune(self, newest: Path) -> None:
+        """Remove this process's files of checkpoints that are gone."""
+        wanted = {path.name for path in (self.parts.folder / "checkpoints").glob("step_*")}
+        for path in newest.parent.glob(f"step_*_rank{self.parts.world.rank}.pt"):
+            if path != newest and path.name.partition("_rank")[0] not in wanted:
+                path.unlink()
 
     def _file(self, step: int) -> Path:
         return self.parts.folder / "rollouts" / f"step_{step:08d}_rank{self.parts.world.rank}.pt"

@@ -243,3 +243,10 @@ def test_bfloat16_products_old_values_are_those_of_the_updates_first_forward(rl_
     firsts = [line for line in lines(folder) if line["step"] % 2 == 1]
     assert all(line["ratio"] == pytest.approx(1.0, abs=1e-6) for line in firsts)
     assert any(abs(line["ratio"] - 1.0) > 1e-6 for line in lines(folder) if line["step"] % 2 == 0)
+
+
+def test_files_of_a_half_used_rollout_go_with_their_checkpoints(rl_config):
+    changes = {"max_steps": 8, "save_every": 1, "keep_checkpoints": 3}
+    folder = train(rl_config(algorithm={"updates_per_rollout": 5, "kl": {"coef": 0.0}}, train=changes))
+    kept = {path.name.partition("_rank")[0] for path in (folder / "rollouts").iterdir()}
+    assert kept >= {"step_00000006", "step_00000007", "step_00000008"} and len(kept) <= 5
