@@ -153,9 +153,12 @@ class SignedBound:
         rows_X = scored.rows_S[scored.sample_X]
         place_U, token_X = torch.unique(scored.sample_X * scored.width + scored.column_X, return_inverse=True)
         sample_U = place_U // scored.width
-        power_X = torch.exp(self.beta * logp_X) / (share_X * rows_X).to(logp_X.dtype)
-        total_U = torch.zeros(len(place_U), dtype=logp_X.dtype, device=logp_X.device).index_add(0, token_X, power_X)
-        value_U = total_U.clamp_min(torch.finfo(logp_X.dtype).tiny).log() / self.beta
+        power_X = self.beta * logp_X - (share_X * rows_X).to(logp_X.dtype).log()
+        empty_U = torch.zeros(len(place_U), dtype=logp_X.dtype, device=logp_X.device)
+        # Powers of unlikely tokens vanish in float32; the largest of a token is taken out before they are summed.
+        most_U = empty_U.scatter_reduce(0, token_X, power_X.detach(), "amax", include_self=False)
+        total_U = empty_U.index_add(0, token_X, torch.exp(power_X - most_U[token_X]))
+        value_U = (most_U + total_U.log()) / self.beta
         tokens_S = torch.bincount(sample_U, minlength=scored.samples)
         zero_S = torch.zeros(scored.samples, dtype=logp_X.dtype, device=logp_X.device)
         return zero_S.index_add(0, sample_U, value_U / tokens_S[sample_U].to(logp_X.dtype))

@@ -178,6 +178,18 @@ def test_the_upper_bound_is_above_the_lower_one_in_expectation_and_grows_with_be
     assert bound(1.0) <= bound(1.5) <= bound(2.0)
 
 
+def test_the_upper_bound_of_very_unlikely_tokens_is_finite_and_has_a_gradient():
+    hidden = torch.tensor([[True, True, False, False], [True, False, True, True]])
+    noise = Noise.of(torch.tensor(ORACLE.x).expand(2, -1).masked_fill(hidden, MASK), hidden)
+    scored = tabulate([sample(advantage=-1.0)], [noise], None)
+    reducer = SignedBound("eubo", 1.5)
+    logp_X = torch.full((5,), -300.0, requires_grad=True)
+    value = reducer.values(logp_X, scored, reducer.units(scored))
+    value.sum().backward()
+    assert -301 < float(value.detach()) < -298
+    assert bool((logp_X.grad > 0).all()) and float(logp_X.grad.sum()) == pytest.approx(1.0)
+
+
 @pytest.mark.parametrize("beta", [1.0, 1.5])
 def test_the_bounds_of_stored_rows_are_the_published_formulas(beta):
     """Two rows, written out by hand."""
