@@ -31,7 +31,8 @@ MAY_IMPORT = {
     "panels": {"rich"},
     "presets": {"yaml"},
     **dict.fromkeys(("networks", "decoding"), TORCH_SIDE | {"flash_attn", "bitsandbytes"}),
-    **dict.fromkeys(("models", "datasets", "inferencers", "evaluators", "runtime"), OPENCOMPASS_SIDE),
+    **dict.fromkeys(("models", "datasets", "inferencers", "evaluators"), OPENCOMPASS_SIDE),
+    "runtime": OPENCOMPASS_SIDE | {"ray"},
     "engines": DATA_SIDE | {"httpx", "sglang", "lmdeploy", "torch", "openai"},
 }
 NOT_FOR_TRAINING = {"models", "datasets", "inferencers", "evaluators", "runtime"}
