@@ -126,8 +126,10 @@ def differences(rows: Sequence[Row]) -> dict[str, dict[str, Any]]:
     names = list(records)
     for name in names[1:]:
         for key in changed_keys(records[names[0]], records[name]):
-            if not any(key == known or key.startswith(f"{known}.") for known in EXPECTED):
-                found[key] = {row: _at(record, key) for row, record in records.items()}
+            values = {row: _at(record, key) for row, record in records.items()}
+            whole = any(isinstance(value, dict) for value in values.values())  # a section that other verbs lack
+            if not whole and not any(key == known or key.startswith(f"{known}.") for known in EXPECTED):
+                found[key] = values
     return found
 
 

@@ -116,16 +116,13 @@ def _gain(values: Mapping[Item, float], base: Mapping[str, float]) -> PairedTest
 
 
 def _adjusted(lines: Sequence[Line]) -> list[Line]:
-    """Return the lines with p adjusted over all rows of the same setting."""
+    """Return the lines with p adjusted over all tests of the comparison."""
     import dataclasses
 
-    found = {(line.row, line.setting, line.dataset): line for line in lines}
-    for key in {(line.setting, line.dataset) for line in lines}:
-        tested = [line for line in lines if (line.setting, line.dataset) == key and line.gain]
-        for line, p in zip(tested, holm([line.gain["p"] for line in tested if line.gain]), strict=True):
-            changed = dataclasses.replace(line, gain={**(line.gain or {}), "p_holm": p})
-            found[line.row, line.setting, line.dataset] = changed
-    return list(found.values())
+    adjusted = iter(holm([line.gain["p"] for line in lines if line.gain]))
+    return [
+        dataclasses.replace(line, gain={**line.gain, "p_holm": next(adjusted)}) if line.gain else line for line in lines
+    ]
 
 
 def _grouped(lines: Sequence[Line], pooled: Mapping[tuple[str, str, str], dict[Item, float]]) -> list[Line]:

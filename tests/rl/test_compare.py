@@ -45,6 +45,8 @@ def test_all_rows_of_a_seed_practise_the_same_problems():
     assert differences(plan_rows(config("d1", "cj_grpo"))) == {}
     found = differences(plan_rows(config("d1", "cj_grpo", settings={"d1": {"optim.lr": 0.5}})))
     assert found == {"optim.lr": {"d1": 0.5, "cj_grpo": 3e-4}}
+    verbs = differences(plan_rows(config("sft", "d1")))
+    assert verbs["train.batch_size"] == {"sft": 128, "d1": 16} and "rollout" not in verbs
 
 
 @pytest.mark.parametrize(
