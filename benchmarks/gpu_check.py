@@ -150,7 +150,8 @@ def lmdeploy() -> dict:
     if importlib.util.find_spec("lmdeploy") is None:
         raise LeftOut("lmdeploy is not installed: pip install 'dare[lmdeploy]'")
     from dare_eval.engines.ends import EndIds
-    from dare_eval.engines.lmdeploy import LMDeployOptions, OfflinePipeline
+    from dare_eval.engines.lmdeploy import LMDeployOptions
+    from dare_eval.engines.lmdeploy_pipeline import OfflinePipeline
 
     folder = checkpoint(Path(tempfile.mkdtemp()) / "sdar")
     spec = DecodeSpec.build(

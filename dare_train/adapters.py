@@ -18,8 +18,11 @@ from typing import Any
 import torch
 from torch import nn
 
-from dare_eval.errors import UsageError
+from dare_eval.errors import SetupError, UsageError
 from dare_train.config import LoraSettings
+
+OLDEST_PEFT = (0, 17)
+"""PEFT before it does not start with transformers 5; LMDeploy's environment holds such a one."""
 
 
 def target_pattern(network: Any, targets: str | tuple[str, ...]) -> str:
@@ -43,6 +46,7 @@ def target_pattern(network: Any, targets: str | tuple[str, ...]) -> str:
 
 def add_lora(network: Any, settings: LoraSettings, generator: torch.Generator) -> None:
     """Put trainable adapters into ``network`` and freeze everything else; the network computes what it did before."""
+    _check_peft()
     from peft import LoraConfig, inject_adapter_in_model
 
     config = LoraConfig(
@@ -61,6 +65,19 @@ def add_lora(network: Any, settings: LoraSettings, generator: torch.Generator) -
                 drawn = torch.empty(parameter.shape).uniform_(-bound, bound, generator=generator)
                 parameter.copy_(drawn)
         parameter.requires_grad_(".lora_" in name)
+
+
+def _check_peft() -> None:
+    from importlib.metadata import version
+
+    found = version("peft")
+    if tuple(map(int, found.split(".")[:2])) < OLDEST_PEFT:
+        raise SetupError(
+            "adapters need a newer peft",
+            seen=f"peft {found}",
+            allowed=f">= {'.'.join(map(str, OLDEST_PEFT))}",
+            remedy="train adapters outside LMDeploy's environment, or train all weights (leave model.lora out)",
+        )
 
 
 @contextlib.contextmanager

@@ -1,9 +1,10 @@
-"""SDAR through LMDeploy (0.18.0, PyTorch engine): offline pipeline or server.
+"""SDAR through LMDeploy (0.18.0, PyTorch engine): settings, refusals, and the client of its server.
 
 Decoding rules are settings of the engine, not of a request, so one engine serves one spec. Every option that we pass
 is a field of the engine's config class; one that is not is an error, never dropped. The engine reports neither
 forwards nor step maps: NFE stays unknown, and algorithms that need trajectories cannot use it. Its own
-``get_ppl`` is causal and is not used. Not run on a GPU: held against the package's source.
+``get_ppl`` is causal and is not used. Not run on a GPU: held against the package's source. The offline engine is in
+``lmdeploy_pipeline``.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from typing import Any
 
 from dare_eval.engines.ends import EndIds
 from dare_eval.engines.http import HttpClient, HttpOptions, need
-from dare_eval.errors import DataError, SetupError, UsageError
+from dare_eval.errors import SetupError, UsageError
 from dare_eval.spec import DecodeSpec
 
 FAMILIES = ("sdar", "sdar_moe")
@@ -27,6 +28,7 @@ STRATEGIES = {
     "sequential": "sequential",
 }
 """Our policies under the engine's names; dynamic with one token due per step is its dynamic strategy."""
+DTYPES = ("bfloat16", "float16")
 SEEDS = 2**31
 
 
@@ -44,6 +46,8 @@ class LMDeployOptions:
     """Share of free GPU memory for keys and values."""
     empty_init: bool = False
     """Start without weights (rollout: they are sent before the first use)."""
+    enable_mp_engine: bool = False
+    """Run the engine in a process of its own (rollout: weights go to it through shared GPU memory)."""
 
     def __post_init__(self) -> None:
         """Refuse values that cannot work."""
@@ -62,6 +66,9 @@ class EngineText:
     """One decoded row; what the engine does not tell is None."""
 
     tokens: list[int]
+    """Response before its first end token."""
+    response: list[int]
+    """As the engine returned it, the end token included."""
     generated_tokens: int
     wall_s: float
     stop: str
@@ -90,6 +97,13 @@ def engine_spec(spec: DecodeSpec, version: str = "") -> DecodeSpec:
                 allowed=repr(only),
                 remedy="change the setting, or leave the engine out: the native decoder has it",
             )
+    if spec.dtype not in DTYPES:
+        raise UsageError(
+            "LMDeploy computes in half precision",
+            seen=f"dtype = {spec.dtype}",
+            allowed=", ".join(DTYPES),
+            remedy="set dtype among the decoding settings (rollouts: rollout.decoding)",
+        )
     _check_policy(spec)
     stop = "block" if spec.early_stop == "prefix" else spec.early_stop
     return dataclasses.replace(spec, early_stop=stop, engine=f"lmdeploy {version}".strip())
@@ -142,48 +156,11 @@ def generation_arguments(spec: DecodeSpec, seed: int, ends: EndIds) -> dict[str,
         "ignore_eos": spec.early_stop == "none",
         "stop_token_ids": sorted(ends.stop_ids),
         "skip_special_tokens": False,
+        "include_stop_str_in_output": True,
     }
     if spec.temperature > 0:
         found |= {"temperature": spec.temperature, "top_p": spec.top_p or 1.0, "top_k": spec.top_k or 0}
     return found
-
-
-class OfflinePipeline:
-    """``lmdeploy.pipeline`` in this process."""
-
-    def __init__(self, model_path: str, spec: DecodeSpec, options: LMDeployOptions, ends: EndIds) -> None:
-        try:
-            from lmdeploy import PytorchEngineConfig, pipeline
-        except ImportError as error:
-            raise SetupError(
-                "lmdeploy is not installed",
-                seen=str(error),
-                remedy="pip install 'dare[lmdeploy]', or give a server's url",
-            ) from error
-        self.ends = ends
-        self.pipe = pipeline(model_path, backend_config=PytorchEngineConfig(**engine_arguments(spec, options)))
-
-    def generate(
-        self, prompts: Sequence[list[int]], spec: DecodeSpec, seeds: Sequence[int], texts: Sequence[str]
-    ) -> list[EngineText]:
-        """Decode rendered prompts; the engine tokenises them, and must find as many tokens as we did."""
-        from lmdeploy import GenerationConfig
-
-        started = time.perf_counter()
-        configs = [GenerationConfig(**generation_arguments(spec, seed, self.ends)) for seed in seeds]
-        replies = self.pipe(list(texts), gen_config=configs, do_preprocess=False)
-        wall_s = (time.perf_counter() - started) / max(len(prompts), 1)
-        for reply, prompt in zip(replies, prompts, strict=True):
-            if reply.input_token_len != len(prompt):
-                raise DataError(
-                    "the engine reads a prompt as other tokens than we do",
-                    seen=f"{reply.input_token_len} tokens instead of {len(prompt)}",
-                    remedy="use the server (url=...): it takes token ids",
-                )
-        return [
-            _row(list(reply.token_ids), str(reply.finish_reason), reply.error_message, spec, self.ends, wall_s)
-            for reply in replies
-        ]
 
 
 class Server:
@@ -200,7 +177,7 @@ class Server:
         replies = self.client.post_all("/generate", [server_request(prompt, spec, self.ends) for prompt in prompts])
         wall_s = (time.perf_counter() - started) / max(len(prompts), 1)
         return [
-            _row(
+            row_of(
                 [int(one) for one in need(reply, "output_ids")],
                 str((need(reply, "meta_info").get("finish_reason") or {}).get("type", "")),
                 None,
@@ -229,6 +206,7 @@ def server_request(prompt: list[int], spec: DecodeSpec, ends: EndIds) -> dict[st
         "temperature": 1.0,
         "top_k": 1,
         "skip_special_tokens": False,
+        "include_stop_str_in_output": True,
     }
 
 
@@ -241,14 +219,16 @@ def command_line(model_path: str, arguments: Mapping[str, Any]) -> list[str]:
     return words
 
 
-def _row(
+def row_of(
     tokens: list[int], finish: str, message: str | None, spec: DecodeSpec, ends: EndIds, wall_s: float
 ) -> EngineText:
+    """Return what a reply says; raises ``SetupError`` when the engine gave up on the row."""
     from dare_eval.decoding.results import trim
 
     if finish in ("error", "abort"):
         raise SetupError("the engine gave up on a prompt", seen=message or finish, remedy="see the engine's log")
-    kept, stop = trim(tokens, ends.eos_id, set(ends.stop_ids), spec.gen_length)
-    # The engine leaves the end token out of its answer: it says why it stopped instead.
+    response = tokens[: spec.gen_length]
+    kept, stop = trim(response, ends.eos_id, set(ends.stop_ids), spec.gen_length)
+    # A server that leaves the end token out of its answer still says why it stopped.
     stop = "eos" if stop == "length" and finish == "stop" else stop
-    return EngineText(tokens=kept, generated_tokens=len(kept), wall_s=wall_s, stop=stop)
+    return EngineText(tokens=kept, response=response, generated_tokens=len(kept), wall_s=wall_s, stop=stop)

@@ -9,14 +9,17 @@ offline engine is held against the package's signatures, the server against one 
 
 from __future__ import annotations
 
+import contextlib
 import time
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
+from dare_eval.engines.buckets import BUCKET_BYTES, buckets
 from dare_eval.engines.ends import EndIds
 from dare_eval.engines.http import HttpClient, HttpOptions, need
+from dare_eval.engines.sglang_broadcast import check_taken
 from dare_eval.engines.sglang_names import ALGORITHM
 from dare_eval.engines.sglang_replies import Sent, result_of
 from dare_eval.engines.sglang_settings import engine_spec, sampling_parameters
@@ -27,9 +30,6 @@ if TYPE_CHECKING:
     from torch import Tensor
 
     from dare_eval.decoding import DecodeResult
-
-BUCKET_BYTES = 512 * 2**20
-"""Weights sent to an engine at a time."""
 
 
 class Calls(Protocol):
@@ -144,15 +144,23 @@ class SGLangDecoder:
 
     def load_folder(self, folder: Path, version: int) -> None:
         """Take the weights of a checkpoint folder that the engine can read too."""
-        self._check(self.calls.do("update_weights_from_disk", model_path=str(folder)), f"weights of {folder}")
+        check_taken(self.calls.do("update_weights_from_disk", model_path=str(folder)), f"weights of {folder}")
         self.weights = version
 
     def load_tensors(self, named: Iterable[tuple[str, Tensor]], version: int, limit: int = BUCKET_BYTES) -> None:
         """Take weights from memory, bucket by bucket, under their original names (offline engine only)."""
-        for last, bucket in buckets(named, limit):
-            reply = self.calls.do("update_weights_from_tensor", named_tensors=bucket, flush_cache=last)
-            self._check(reply, f"weights from {bucket[0][0]} on")
+        with self.session():
+            for last, bucket in buckets(named, limit):
+                reply = self.calls.do("update_weights_from_tensor", named_tensors=bucket, flush_cache=last)
+                check_taken(reply, f"weights from {bucket[0][0]} on")
         self.weights = version
+
+    @contextlib.contextmanager
+    def session(self) -> Iterator[None]:
+        """Open the engine for weights from memory: it refuses them otherwise, and lays them out at the end."""
+        check_taken(self.calls.do("begin_weight_update"), "beginning of new weights")
+        yield
+        check_taken(self.calls.do("end_weight_update"), "end of new weights")
 
     def verify(self, name: str, values: Sequence[float], tolerance: float = 1e-2) -> None:
         """Compare the first values of one weight with what was sent; raises ``SetupError`` when they differ."""
@@ -174,30 +182,6 @@ class SGLangDecoder:
     def wake(self) -> None:
         """Take memory again; weights must be sent afterwards."""
         self.calls.do("resume_memory_occupation", tags=["weights", "kv_cache"])
-
-    @staticmethod
-    def _check(reply: Any, what: str) -> None:
-        """Raise ``SetupError`` when the engine says that it could not."""
-        success, message = (
-            (reply.get("success"), reply.get("message")) if isinstance(reply, Mapping) else (reply[0], reply[1])
-        )
-        if not success:
-            raise SetupError(f"the engine did not take the {what}", seen=message, remedy="see the engine's log")
-
-
-def buckets(named: Iterable[tuple[str, Tensor]], limit: int) -> Iterable[tuple[bool, list[tuple[str, Tensor]]]]:
-    """Split weights into lists of at most ``limit`` bytes (one larger tensor stands alone); marks the last one."""
-    bucket: list[tuple[str, Tensor]] = []
-    size = 0
-    for name, value in named:
-        bytes_ = value.numel() * value.element_size()
-        if bucket and size + bytes_ > limit:
-            yield False, bucket
-            bucket, size = [], 0
-        bucket.append((name, value))
-        size += bytes_
-    if bucket:
-        yield True, bucket
 
 
 def _flat(reply: Any) -> list[float]:

@@ -6,7 +6,8 @@ dict(type=LMDeployModel, path="JetLM/SDAR-8B-Chat", decoding=dict(preset="sdar-8
 from __future__ import annotations
 
 from dare_eval.engines.ends import EndIds
-from dare_eval.engines.lmdeploy import FAMILIES, LMDeployOptions, OfflinePipeline, Server, engine_spec
+from dare_eval.engines.lmdeploy import FAMILIES, LMDeployOptions, Server, engine_spec
+from dare_eval.engines.lmdeploy_pipeline import OfflinePipeline
 from dare_eval.models.engine import EngineModel
 from dare_eval.spec import DecodeSpec
 
@@ -30,7 +31,8 @@ class LMDeployModel(EngineModel):
             wanted, ids = engine_spec(spec), self.config
             stops = tuple({ids.eos_id, *ids.stop_ids, *spec.stop_ids})
             ends = EndIds(eos_id=ids.eos_id, eot_id=ids.eot_id, stop_ids=stops)
-            self._decoder = None  # the old engine's memory goes before the new one starts
+            if isinstance(self._decoder, OfflinePipeline):
+                self._decoder.close()  # the old engine's memory goes before the new one starts
             if self.url:
                 self._decoder = Server(self.url, ends, self.server_options)
             else:

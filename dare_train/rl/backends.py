@@ -11,7 +11,7 @@ families implement the same four calls (entry points ``dare.rollouts``: a factor
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
@@ -56,6 +56,8 @@ class BackendFacts:
     """Checkpoint that the network continues ('' for none)."""
     attn_backend: str
     options: dict[str, Any] = field(default_factory=dict)
+    spec: DecodeSpec | None = None
+    """How the first rollouts are decoded, for engines that must know it when they start."""
 
 
 class RolloutBackend(Protocol):
@@ -119,8 +121,32 @@ class InProcess:
 BACKENDS = Registry(
     "rollout backend",
     "dare.rollouts",
-    {"inprocess": "dare_train.rl.backends:InProcess", "sglang": "dare_train.rl.served:SGLangRollout"},
+    {
+        "inprocess": "dare_train.rl.backends:InProcess",
+        "sglang": "dare_train.rl.served:SGLangRollout",
+        "lmdeploy": "dare_train.rl.colocated:LMDeployRollout",
+    },
 )
+
+
+def check_backend(name: str, algorithm: str, recorder: str, specs: Sequence[DecodeSpec]) -> None:
+    """Refuse a backend that does not keep what an algorithm records, or cannot decode as wanted.
+
+    A factory may say both: ``recorders`` (names of ``dare_train.rl.algorithm.RECORDERS``) and ``check(spec)``.
+    """
+    made = BACKENDS.get(name)
+    kept: Sequence[str] | None = getattr(made, "recorders", None)
+    if kept is not None and recorder not in kept:
+        raise UsageError(
+            f"{algorithm} needs more of a rollout than the engine tells",
+            seen=f"rollout.backend = {name}, which keeps {', '.join(kept)}; the algorithm records {recorder}",
+            allowed="final: the completion; step_map: when each token was fixed; states, tree: every pass",
+            remedy="rollout.backend = inprocess for this algorithm",
+        )
+    check: Callable[[DecodeSpec], None] | None = getattr(made, "check", None)
+    if check is not None:
+        for spec in specs:
+            check(spec)
 
 
 @contextlib.contextmanager

@@ -11,7 +11,7 @@ from dare_eval.decoding.canvas import is_block_causal
 from dare_eval.errors import UsageError
 from dare_eval.spec import DecodeSpec
 from dare_train.rl.algorithm import Algorithm, find_algorithm
-from dare_train.rl.backends import BACKENDS, BackendFacts, RolloutBackend
+from dare_train.rl.backends import BACKENDS, BackendFacts, RolloutBackend, check_backend
 from dare_train.rl.collapse import CollapseWatch
 from dare_train.rl.config import RlConfig
 from dare_train.rl.loop import Reinforce
@@ -75,6 +75,7 @@ def resolve(config: RlConfig, network: Any) -> Resolved:
     greedy = config.rollout.model_copy(update={"steps": config.watch.heldout_steps or config.rollout.steps})
     heldout = rollout_spec(greedy, network, {"temperature": 0.0, "top_p": None, "top_k": None})
     is_block_causal(network, spec)
+    check_backend(config.rollout.backend, algorithm.name, algorithm.recorder, (spec, heldout))
     return Resolved(algorithm=algorithm, spec=spec, heldout_spec=heldout, tree=tree, group_size=group_size)
 
 
@@ -106,7 +107,7 @@ def build_rl(prepared: Prepared) -> Reinforce:
         updater=updater,
         supply=prepared.rows.supply(config.seed),
         heldout=prepared.rows.heldout,
-        open_backend=partial(_backend, config),
+        open_backend=partial(_backend, config, found.spec),
         tokenizer=prepared.plan.tokenizer,
         network=network,
         spec=found.spec,
@@ -144,12 +145,13 @@ def _watcher(config: RlConfig, prepared: Prepared, scorer: Scorer, spec: DecodeS
     )
 
 
-def _backend(config: RlConfig, network: Any) -> RolloutBackend:
+def _backend(config: RlConfig, spec: DecodeSpec, network: Any) -> RolloutBackend:
     facts = BackendFacts(
         network=network,
         folder=config.model.base or "",
         attn_backend=config.rollout.attn_backend,
         options=dict(config.rollout.options),
+        spec=spec,
     )
     made: RolloutBackend = BACKENDS.get(config.rollout.backend)(facts)
     return made

@@ -1,25 +1,31 @@
-"""Rollouts by an SGLang server (block families): weights go through a folder that both sides see.
+"""Rollouts by an SGLang server (block families): weights go through a shared folder, or by broadcast.
 
     rollout:
       backend: sglang
       options: {url: "http://HOST:30000", folder: /shared/rollout}
+      # or:    {url: "http://HOST:30000", meet: "ADDRESS:PORT", ranks: 8}
 
-At each sync the first process writes a checkpoint under its original names and asks the server to read it; one tensor
-is compared afterwards, so that a rollout never runs on other weights than were sent. Adapters arrive merged. Two
-folders are used in turn: a server that reads the old one is not disturbed. The server is started with the arguments
-that docs/engines.md shows. Leaves out trajectories other than step maps: an algorithm that needs the states of all
-passes, or goes on from a state, is refused.
+At each sync the first process hands over all weights under their original names, adapters merged; one tensor is
+compared afterwards, so that a rollout never runs on other weights than were sent. With ``folder`` it writes a
+checkpoint and asks the server to read it; two folders are used in turn, so a server that reads the old one is not
+disturbed. With ``meet`` (an address of the first process that the server reaches) trainer and server form a group and
+the weights are broadcast: ``ranks`` is the server's tensor parallelism, ``link`` the group's backend (nccl). The
+server is started with the arguments that docs/engines.md shows. Leaves out trajectories other than step maps: an
+algorithm that needs the states of all passes, or goes on from a state, is refused.
 """
 
 from __future__ import annotations
 
 import shutil
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from dare_eval.engines.ends import EndIds
 from dare_eval.engines.http import HttpOptions
+from dare_eval.engines.sglang_broadcast import WeightGroup, WeightPeers
 from dare_eval.engines.sglang_clients import SGLangDecoder, connect
+from dare_eval.engines.sglang_settings import engine_spec
 from dare_eval.errors import UsageError, unknown
 from dare_eval.networks import resolve_model_path
 
@@ -27,9 +33,11 @@ if TYPE_CHECKING:
     from torch import Tensor
 
     from dare_eval.decoding import DecodeResult
+    from dare_eval.spec import DecodeSpec
     from dare_train.rl.backends import BackendFacts, Named, Request
 
-OPTIONS = ("url", "folder", "timeout_s", "retries", "backoff_s", "longest_wait_s", "concurrency")
+PLACES = ("url", "folder", "meet", "ranks", "link")
+OPTIONS = (*PLACES, "timeout_s", "retries", "backoff_s", "longest_wait_s", "concurrency")
 COMPARED = 16
 """Values of one weight that are compared after a sync."""
 
@@ -38,21 +46,29 @@ class SGLangRollout:
     """One server that decodes for all processes."""
 
     traces = False
+    recorders = ("final", "step_map")
+
+    @staticmethod
+    def check(spec: DecodeSpec) -> None:
+        """Raise ``UsageError`` for a spec that the engine cannot honour."""
+        engine_spec(spec)
 
     def __init__(self, facts: BackendFacts) -> None:
         for name in facts.options:
             if name not in OPTIONS:
                 raise unknown("option of the sglang rollout", name, OPTIONS)
-        if not facts.folder or not {"url", "folder"} <= set(facts.options):
+        if not facts.folder or "url" not in facts.options or ("folder" in facts.options) == ("meet" in facts.options):
             raise UsageError(
-                "the sglang rollout needs a server, a shared folder and a base checkpoint",
+                "the sglang rollout needs a base checkpoint, a server, and a shared folder or a place to meet",
                 seen=f"base {facts.folder!r}, options {sorted(facts.options)}",
-                allowed="rollout.options = {url: http://HOST:PORT, folder: PATH}",
+                allowed="rollout.options = {url: http://HOST:PORT, folder: PATH} or {url: ..., meet: ADDRESS:PORT}",
             )
         config = facts.network.config
         stops = tuple({config.eos_id, *config.stop_ids})
-        self.base, self.place = resolve_model_path(facts.folder), Path(str(facts.options["folder"]))
-        http = {name: value for name, value in facts.options.items() if name not in ("url", "folder")}
+        self.base, self.place = resolve_model_path(facts.folder), Path(str(facts.options.get("folder", "")))
+        self.peers = _peers(facts.options)
+        self.group: WeightGroup | None = None
+        http = {name: value for name, value in facts.options.items() if name not in PLACES}
         self.decoder: SGLangDecoder = connect(
             str(facts.options["url"]),
             EndIds(eos_id=config.eos_id, eot_id=config.eot_id, stop_ids=stops),
@@ -71,19 +87,21 @@ class SGLangRollout:
 
     def sync(self, named: Named, version: int) -> None:
         """Hand over the weights; every process calls it, because reading a sharded weight is a common act."""
-        first, name, values = _is_first(), "", list[float]()
-        folder = self.place / f"weights-{version % 2}"
-        state: dict[str, Tensor] = {}
-        for key, value in named:
-            if not first:
-                continue
-            state[key] = value.detach().cpu().contiguous()
-            if not values:
-                name, values = key, state[key].flatten()[:COMPARED].float().tolist()
-        if first:
-            self._write(state, folder)
-            self.decoder.load_folder(folder.resolve(), version)
-            self.decoder.verify(name, values)
+        sent: list[tuple[str, list[float]]] = []
+        if not _is_first():
+            for _ in named:
+                pass
+        else:
+            if self.peers is None:
+                state = {name: value.detach().cpu().contiguous() for name, value in _noted(named, sent)}
+                folder = self.place / f"weights-{version % 2}"
+                self._write(state, folder)
+                self.decoder.load_folder(folder.resolve(), version)
+            else:
+                self.group = self.group or WeightGroup(self.decoder.calls, self.peers)
+                with self.decoder.session():
+                    self.group.send(_noted(named, sent))
+            self.decoder.verify(*sent[0])
         _wait()
         self.decoder.weights = self.version = version
 
@@ -105,6 +123,28 @@ class SGLangRollout:
         for path in self.base.iterdir():
             if path.is_file() and path.suffix in (".json", ".txt", ".model", ".jinja") and "index" not in path.name:
                 shutil.copyfile(path, folder / path.name)
+
+
+def _peers(options: Mapping[str, Any]) -> WeightPeers | None:
+    if "meet" not in options:
+        return None
+    address, _, port = str(options["meet"]).rpartition(":")
+    ranks = options.get("ranks", 1)
+    if not address or not port.isdigit() or not isinstance(ranks, int) or ranks < 1:
+        raise UsageError(
+            "no place to meet the server",
+            seen=f"meet = {options['meet']}, ranks = {ranks}",
+            allowed="ADDRESS:PORT, >= 1",
+        )
+    return WeightPeers(address=address, port=int(port), ranks=ranks, backend=str(options.get("link", "nccl")))
+
+
+def _noted(named: Named, sent: list[tuple[str, list[float]]]) -> Iterator[tuple[str, Tensor]]:
+    """Pass weights on and keep the first values of the first one."""
+    for name, value in named:
+        if not sent:
+            sent.append((name, value.detach().flatten()[:COMPARED].float().tolist()))
+        yield name, value
 
 
 def _is_first() -> bool:

@@ -12,7 +12,6 @@ from dare_eval.decoding import decode
 from dare_eval.engines.ends import EndIds
 from dare_eval.engines.lmdeploy import (
     LMDeployOptions,
-    OfflinePipeline,
     Server,
     command_line,
     engine_arguments,
@@ -20,7 +19,8 @@ from dare_eval.engines.lmdeploy import (
     generation_arguments,
     server_request,
 )
-from dare_eval.errors import DataError, SetupError, UsageError
+from dare_eval.engines.lmdeploy_pipeline import OfflinePipeline
+from dare_eval.errors import SetupError, UsageError
 from dare_eval.networks import AttentionMask
 from dare_eval.spec import DecodeSpec
 from tests.decoding.conftest import prompts, tiny
@@ -37,7 +37,7 @@ RULES = {
 
 def spec(rule: str = "threshold", family: str = "sdar", **more) -> DecodeSpec:
     shape = {"gen_length": 16, "block_length": 4, "cache": "block", "early_stop": "none"}
-    return DecodeSpec.build(family, **shape, **RULES[rule], **more)
+    return DecodeSpec.build(family, **{"dtype": "bfloat16", **shape, **RULES[rule], **more})
 
 
 @pytest.mark.parametrize("rule", RULES)
@@ -128,15 +128,30 @@ def _unmasking():
         (DecodeSpec.build("sdar", gen_length=8, block_length=4, policy="quota", steps=8, cache="none"), "cache"),
         (
             spec("dynamic").__class__.build(
-                "sdar", gen_length=16, block_length=4, policy="dynamic", steps=8, threshold=0.3, cache="block"
+                "sdar",
+                gen_length=16,
+                block_length=4,
+                policy="dynamic",
+                steps=8,
+                threshold=0.3,
+                cache="block",
+                dtype="bfloat16",
             ),
             "at least one",
         ),
         (
-            DecodeSpec.build("sdar", gen_length=16, block_length=4, policy="quota", steps=12, cache="block"),
+            DecodeSpec.build(
+                "sdar", gen_length=16, block_length=4, policy="quota", steps=12, cache="block", dtype="bfloat16"
+            ),
             "equally many",
         ),
-        (DecodeSpec.build("sdar", gen_length=16, block_length=4, policy="eb", threshold=0.3, cache="block"), "policy"),
+        (
+            DecodeSpec.build(
+                "sdar", gen_length=16, block_length=4, policy="eb", threshold=0.3, cache="block", dtype="bfloat16"
+            ),
+            "policy",
+        ),
+        (spec("quota", dtype="float32"), "half precision"),
     ],
 )
 def test_what_the_engine_cannot_honour_is_refused(wanted, said):
@@ -158,23 +173,6 @@ def test_sampling_by_the_server_is_refused_because_it_takes_no_seed():
 def test_without_the_package_the_message_names_the_extra():
     with pytest.raises(SetupError, match="not installed"):
         OfflinePipeline("m", engine_spec(spec()), LMDeployOptions(), ENDS)
-
-
-def test_the_offline_pipeline_reads_replies(monkeypatch):
-    module = ModuleType("lmdeploy")
-    replies = [SimpleNamespace(token_ids=[5, 6, 125, 7], finish_reason="length", input_token_len=3, error_message=None)]
-    module.PytorchEngineConfig = lambda **kwargs: SimpleNamespace(**kwargs)
-    module.GenerationConfig = lambda **kwargs: SimpleNamespace(**kwargs)
-    module.pipeline = lambda path, backend_config: lambda texts, gen_config, do_preprocess: replies
-    monkeypatch.setitem(sys.modules, "lmdeploy", module)
-    engine = OfflinePipeline("m", engine_spec(spec()), LMDeployOptions(), ENDS)
-    found = engine.generate([[1, 2, 3]], spec(), [0], ["abc"])[0]
-    assert (found.tokens, found.stop, found.nfe) == ([5, 6], "eos", None)
-    with pytest.raises(DataError, match="other tokens"):
-        engine.generate([[1, 2]], spec(), [0], ["abc"])
-    replies[0].finish_reason, replies[0].error_message = "error", "out of memory"
-    with pytest.raises(SetupError, match="gave up"):
-        engine.generate([[1, 2, 3]], spec(), [0], ["abc"])
 
 
 def test_the_server_client_reads_replies(monkeypatch):

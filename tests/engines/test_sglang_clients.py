@@ -78,7 +78,9 @@ def test_weights_are_sent_bucket_by_bucket_and_the_cache_flushed_once():
     calls = Recorded((True, ""))
     decoder = SGLangDecoder(calls, ENDS)
     decoder.load_tensors([("a", torch.zeros(4)), ("b", torch.zeros(4))], 3, limit=16)
-    assert [arguments["flush_cache"] for _, arguments in calls.asked] == [False, True]
+    names = [name for name, _ in calls.asked]
+    assert names == ["begin_weight_update", *["update_weights_from_tensor"] * 2, "end_weight_update"]
+    assert [arguments["flush_cache"] for _, arguments in calls.asked[1:3]] == [False, True]
     assert decoder.weights == 3
 
 

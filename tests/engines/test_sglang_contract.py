@@ -43,6 +43,8 @@ def test_generate_takes_what_we_pass():
     [
         ("update_weights_from_disk", {"model_path"}),
         ("update_weights_from_tensor", {"named_tensors", "flush_cache"}),
+        ("begin_weight_update", set()),
+        ("end_weight_update", set()),
         ("get_weights_by_name", {"name", "truncate_size"}),
         ("release_memory_occupation", {"tags"}),
         ("resume_memory_occupation", {"tags"}),
@@ -56,6 +58,13 @@ def test_generate_takes_what_we_pass():
 def test_control_functions_take_what_we_pass(method, wanted):
     assert wanted <= parameters("sglang", ENGINE, f"Engine.{method}")
     assert f'"/{method}"' in source("sglang", "sglang/srt/entrypoints/http_server.py")
+
+
+def test_weights_from_memory_need_a_session():
+    """The scheduler refuses them outside of one; our decoder opens it."""
+    updater = source("sglang", "sglang/srt/managers/scheduler_components/weight_updater.py")
+    for kind in ("tensor", "distributed"):
+        assert f'"update_weights_from_{kind} must run between "' in updater
 
 
 def test_server_arguments_exist():

@@ -10,6 +10,7 @@ import os
 import zipfile
 from functools import lru_cache
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -61,3 +62,16 @@ def fields(name: str, path: str, dotted: str) -> set[str]:
     """Return the annotated names of a class body (fields of a dataclass or struct)."""
     body = getattr(definition(name, path, dotted), "body")  # noqa: B009
     return {one.target.id for one in body if isinstance(one, ast.AnnAssign) and isinstance(one.target, ast.Name)}
+
+
+def code_of(name: str, path: str, dotted: str, scope: dict[str, Any]) -> Any:
+    """Return a function of a module, compiled alone: what it uses of the module is in ``scope``."""
+    function = definition(name, path, dotted)
+    assert isinstance(function, ast.FunctionDef)
+    function.decorator_list = []
+    for one in (*function.args.posonlyargs, *function.args.args, *function.args.kwonlyargs):
+        one.annotation = None
+    function.returns = None
+    scope = dict(scope)
+    exec(compile(ast.Module([function], []), path, "exec"), scope)
+    return scope[function.name]
