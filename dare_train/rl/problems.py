@@ -37,6 +37,8 @@ class Problem:
     reference: Any
     context: Mapping[str, Any]
     key: str
+    prefix: str = ""
+    """Start of the reply, which stands in the prompt and is judged with the answer."""
 
 
 def read_problems(plan: ModelPlan, settings: TaskSettings) -> TrainingRows:
@@ -110,7 +112,7 @@ def _problem(plan: ModelPlan, asked: Asked, settings: TaskSettings, place: str) 
     turns = [*system, *asked.turns]
     if not plan.tokenizer.chat_template:
         raise DataError("the tokenizer has no chat template", remedy="model.tokenizer = one that has")
-    text = str(plan.tokenizer.apply_chat_template(turns, tokenize=False, add_generation_prompt=True))
+    text = str(plan.tokenizer.apply_chat_template(turns, tokenize=False, add_generation_prompt=True)) + asked.prefix
     ids = tuple(plan.tokenizer(text, add_special_tokens=False)["input_ids"])
     if len(ids) > settings.max_prompt:
         raise DataError(
@@ -123,6 +125,7 @@ def _problem(plan: ModelPlan, asked: Asked, settings: TaskSettings, place: str) 
         reference=asked.reference,
         context={**asked.context, **settings.context},
         key=asked.key or place,
+        prefix=asked.prefix,
     )
 
 

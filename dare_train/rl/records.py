@@ -24,7 +24,7 @@ def answer_of(rollout: Rollout, spec: DecodeSpec, text: str | None = None, token
     problem = rollout.problem
     return Answer(
         prompt=problem.text,
-        response=rollout.text if text is None else text,
+        response=problem.prefix + (rollout.text if text is None else text),
         scorer=problem.scorer,
         reference=problem.reference,
         context=problem.context,

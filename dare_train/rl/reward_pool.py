@@ -126,7 +126,8 @@ class RewardPool:
     def _work(self, worker: _Worker | None, pending: Pending, start: int, samples: list[Answer]) -> _Worker | None:
         done = 0
         while done < len(samples):
-            worker = worker or _Worker(self.plan)
+            if worker is None or not worker.alive():
+                worker = _Worker(self.plan)
             worker.send(samples[done:])
             while done < len(samples):
                 outcome = worker.take(self.limit_s)

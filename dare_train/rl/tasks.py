@@ -39,6 +39,8 @@ class Asked:
     """Keyword arguments of the scorer."""
     key: str = ""
     """Name of the problem where its source has one."""
+    prefix: str = ""
+    """What the reply starts with; the model goes on from there."""
 
 
 Task = Callable[[Record, str | prompts.Prompt], Asked]
@@ -49,18 +51,18 @@ def countdown(record: Record, style: str | prompts.Prompt) -> Asked:
     given = _verl(record)
     numbers = [int(number) for number in _parsed(_need(given, "numbers"))]
     target = int(given["ground_truth"] if "target" not in given else given["target"])
-    turns = _turns(given) or _puzzle_turns(prompts.countdown_prompt(numbers, target, style))
+    turns, prefix = _puzzle_turns(given, prompts.countdown_prompt(numbers, target, style))
     reference = {"numbers": numbers, "target": target}
-    return Asked(turns=turns, scorer="countdown", reference=reference, key=_key(record))
+    return Asked(turns=turns, scorer="countdown", reference=reference, key=_key(record), prefix=prefix)
 
 
 def sudoku(record: Record, style: str | prompts.Prompt) -> Asked:
     """A 4x4 grid: ``puzzle`` (0 empty) and ``solution``."""
     given = _verl(record)
     puzzle, solution = str(_need(given, "puzzle")), str(given.get("solution") or given.get("ground_truth") or "")
-    turns = _turns(given) or _puzzle_turns(prompts.sudoku_prompt(puzzle, style))
+    turns, prefix = _puzzle_turns(given, prompts.sudoku_prompt(puzzle, style))
     reference = {"puzzle": puzzle, "solution": solution}
-    return Asked(turns=turns, scorer="sudoku", reference=reference, key=_key(record))
+    return Asked(turns=turns, scorer="sudoku", reference=reference, key=_key(record), prefix=prefix)
 
 
 def gsm8k(record: Record, style: str | prompts.Prompt) -> Asked:
@@ -119,8 +121,10 @@ def _turn(style: str | prompts.Prompt, template: str, **values: Any) -> tuple[Ma
     return ({"role": "user", "content": template.format(**values)},)
 
 
-def _puzzle_turns(prompt: prompts.Prompt) -> tuple[Mapping[str, str], ...]:
-    return ({"role": "user", "content": prompt.text},)
+def _puzzle_turns(given: Record, prompt: prompts.Prompt) -> tuple[tuple[Mapping[str, str], ...], str]:
+    """Return the record's own messages, or those of ``prompt`` with the start of the reply."""
+    own = _turns(given)
+    return (own, "") if own else (({"role": "user", "content": prompt.text},), prompt.prefix)
 
 
 def _turns(given: Record) -> tuple[Mapping[str, str], ...]:

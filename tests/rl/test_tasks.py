@@ -104,3 +104,18 @@ def test_real_rows(plan, dare_data):
     for task, path in (("gsm8k", "data/gsm8k/train.jsonl"), ("math", "rl/math_train.jsonl")):
         rows = read_problems(plan, TaskSettings(task=task, train=f"{dare_data / path}[train:20]", max_prompt=9999))
         assert len(rows.kept) == 20
+
+
+def test_the_start_of_a_reply_stands_in_the_prompt_and_is_judged_with_it(plan, tmp_path):
+    from types import SimpleNamespace
+
+    from dare_train.rl.records import answer_of
+
+    settings = {"task": "countdown", "train": written(tmp_path, ROWS["countdown"][0]), "max_prompt": 9999}
+    [plain] = read_problems(plan, TaskSettings(**settings, style="plain")).kept
+    [started] = read_problems(plan, TaskSettings(**settings, style="d1_eval")).kept
+    assert plain.prefix == "" and started.prefix == "<reasoning>"
+    ids = plan.tokenizer(started.prefix, add_special_tokens=False)["input_ids"]
+    assert list(started.prompt[-len(ids) :]) == ids
+    rollout = SimpleNamespace(problem=started, text="x", result=SimpleNamespace(generated_tokens=1))
+    assert answer_of(rollout, SimpleNamespace(gen_length=4)).response == "<reasoning>x"
