@@ -1,6 +1,6 @@
 """The board: ``streamlit run leaderboard/app.py``, or ``dare-eval board``.
 
-Opens the store that ``DARE_DB`` names (default ``runs/dare.db``), reads new run folders once when the server starts,
+Opens the store that ``DARE_DB`` names (default ``runs/.dare.db``), reads new run folders once when the server starts,
 and shows one page at a time. Each page is a function in ``leaderboard/views``; numbers come from ``leaderboard/data``.
 """
 

@@ -20,7 +20,7 @@ def board(
     ] = None,
     port: Annotated[int, typer.Option(min=1, max=65535, help="Port of the board.")] = 8501,
     address: Annotated[str, typer.Option(help="Address to listen on; 0.0.0.0 for all.")] = "localhost",
-    db: Annotated[str | None, typer.Option(help="Store; default DARE_DB, else sqlite:///runs/dare.db.")] = None,
+    db: Annotated[str | None, typer.Option(help="Store; default DARE_DB, else sqlite:///runs/.dare.db.")] = None,
 ) -> None:
     """Show results, cost and significance in a browser, as in: dare-eval board --port 8600."""
     import os

@@ -15,7 +15,7 @@ def export(
     style: Annotated[str, typer.Argument(metavar="csv|json|markdown|latex|parquet|inspect", help="What to write.")],
     run: Annotated[str | None, typer.Option(help="Only this run (folder, id or checkpoint); items need it.")] = None,
     out: Annotated[Path | None, typer.Option(help="File to write (items: folder); default standard output.")] = None,
-    db: Annotated[str | None, typer.Option(help="Store; default DARE_DB, else sqlite:///runs/dare.db.")] = None,
+    db: Annotated[str | None, typer.Option(help="Store; default DARE_DB, else sqlite:///runs/.dare.db.")] = None,
 ) -> None:
     """Write results with interval, n, cost and decode spec; bold only where significant (paired, Holm).
 

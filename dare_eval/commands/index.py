@@ -10,7 +10,7 @@ import typer
 
 def index(
     folder: Annotated[Path, typer.Argument(help="Folder that holds runs, also of plain OpenCompass.")] = Path("runs"),
-    db: Annotated[str | None, typer.Option(help="Store; default DARE_DB, else sqlite:///runs/dare.db.")] = None,
+    db: Annotated[str | None, typer.Option(help="Store; default DARE_DB, else sqlite:///runs/.dare.db.")] = None,
 ) -> None:
     """Read every run and checkpoint below FOLDER into the store; nothing there is overwritten or removed.
 

@@ -14,7 +14,7 @@ def ls(
     kind: Annotated[
         str, typer.Argument(metavar="models|benchmarks|presets|suites|checkpoints|runs", help="What to list.")
     ] = "runs",
-    db: Annotated[str | None, typer.Option(help="Store; default DARE_DB, else sqlite:///runs/dare.db.")] = None,
+    db: Annotated[str | None, typer.Option(help="Store; default DARE_DB, else sqlite:///runs/.dare.db.")] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print the list as JSON.")] = False,
 ) -> None:
     """List what can be run, or checkpoints and runs with their scores, newest last, as in: dare-eval ls models."""

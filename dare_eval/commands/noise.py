@@ -23,7 +23,7 @@ def noise(
     limit: Annotated[int | None, typer.Option(min=1, help="Only the first N items of each data set.")] = None,
     work_dir: Annotated[Path | None, typer.Option("--work-dir", "-w", help="Folder of the runs.")] = None,
     workers: Annotated[int | None, typer.Option(min=1, help="Processes per model.")] = None,
-    db: Annotated[str | None, typer.Option(help="Store; default DARE_DB, else sqlite:///runs/dare.db.")] = None,
+    db: Annotated[str | None, typer.Option(help="Store; default DARE_DB, else sqlite:///runs/.dare.db.")] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print as JSON; progress goes to stderr.")] = False,
 ) -> None:
     """Run CONFIG as it is and once per changed setting, and store the item flip rate as a floor under differences.

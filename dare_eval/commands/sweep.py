@@ -40,7 +40,7 @@ def sweep(
     work_dir: Annotated[Path | None, typer.Option("--work-dir", "-w", help="Folder of the runs.")] = None,
     fresh: Annotated[bool, typer.Option("--fresh", help="Start anew even if the last run was interrupted.")] = False,
     workers: Annotated[int | None, typer.Option(min=1, help="Processes per setting.")] = None,
-    db: Annotated[str | None, typer.Option(help="Store; default DARE_DB, else sqlite:///runs/dare.db.")] = None,
+    db: Annotated[str | None, typer.Option(help="Store; default DARE_DB, else sqlite:///runs/.dare.db.")] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print everything as JSON; progress goes to stderr.")] = False,
 ) -> None:
     """Decode the data sets of CONFIG under every combination of the values, and print quality against forwards.

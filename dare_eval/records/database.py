@@ -22,7 +22,8 @@ from dare_eval.records.atomic import locked
 
 HEAD = "0003"
 """Newest schema version; a test compares it with the migration files."""
-DEFAULT_URL = "sqlite:///runs/dare.db"
+DEFAULT_URL = "sqlite:///runs/.dare.db"
+"""Its name sorts before those of run folders: ``opencompass -w runs -r`` takes the last name for the newest run."""
 BUSY_TIMEOUT_MS = 60_000
 _MIGRATIONS = Path(__file__).parent / "migrations"
 _POSTGRES_LOCK = 0x44415245  # any constant; all processes must name the same one

@@ -1,6 +1,6 @@
 """The store: which checkpoints and evaluations exist, and every result with its settings.
 
-    store = Store()                       # DARE_DB, default sqlite:///runs/dare.db
+    store = Store()                       # DARE_DB, default sqlite:///runs/.dare.db
     store.register_evaluation(folder)     # after a run; the same folder twice is one row, changed results a new one
 
 It is an index over folders: ``dare-eval index runs/`` rebuilds it, nothing exists only here. Rows are never
