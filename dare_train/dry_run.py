@@ -19,7 +19,7 @@ from dare_train.config import RunConfig
 from dare_train.data.rows import UnreachableError
 from dare_train.engine.world import plan_world
 from dare_train.estimate import Estimate, estimate
-from dare_train.reading import TrainingRows, assumed_rows, skipped_text
+from dare_train.reading import TrainingRows, assumed_rows, look_at_rows, skipped_text
 from dare_train.run import Prepared, check_batch, check_spread
 from dare_train.setup import ModelPlan, choose_device, plan_here
 
@@ -44,6 +44,7 @@ def dry_run(config: RunConfig, method: Method, console: Console, *, processes: i
 
 def _rows(method: Method, plan: ModelPlan, config: RunConfig) -> tuple[TrainingRows, str]:
     if plan.tokenizer is None:
+        look_at_rows(config.data)
         return assumed_rows(config.data), "rows: reading them needs the checkpoint's tokenizer"
     try:
         return method.read(plan, config.data), ""

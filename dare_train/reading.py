@@ -12,7 +12,7 @@ from typing import Any, TypeVar
 
 from dare_eval.errors import DataError
 from dare_train.config import DataSettings, PairSettings, TextSettings
-from dare_train.data.pairs import Pair, read_pairs
+from dare_train.data.pairs import Pair, pair_rows, read_pairs
 from dare_train.data.prepared import read_prepared, rendering_digest
 from dare_train.data.render import Example, Renderer
 from dare_train.data.rows import SkippedRows, read_rows
@@ -113,6 +113,17 @@ def assumed_rows(settings: Any) -> TrainingRows:
         row_tokens=float(length),
         answer_tokens=float(length),
     )
+
+
+def look_at_rows(settings: Any) -> None:
+    """Read the first row of each local source as text; raises ``DataError`` for a file or a field that is missing."""
+    for item in parse_sources(settings.train):
+        rows: Iterator[Any] = iter(())
+        if item.local and isinstance(settings, PairSettings):
+            rows = pair_rows(item, settings, SkippedRows())
+        elif item.local and isinstance(settings, DataSettings):
+            rows = read_rows(item, settings, SkippedRows())
+        next(rows, None)
 
 
 def alone(example: Example) -> list[Example]:

@@ -55,8 +55,8 @@ def plan_model(settings: ModelSettings, *, download: bool = True) -> ModelPlan:
 def plan_here(settings: ModelSettings) -> tuple[ModelPlan, str]:
     """Return the model as far as this machine knows it, downloading nothing, and what is not known ('' for nothing).
 
-    A checkpoint that is elsewhere is planned by its published sizes and has no tokenizer then. Raises the errors of
-    ``plan_model``, also for a checkpoint that is elsewhere and whose sizes are not known here.
+    A checkpoint that is elsewhere is planned by its published sizes and has no tokenizer then, unless the settings
+    name one. Raises the errors of ``plan_model``, also for a checkpoint that is elsewhere and of unknown size.
     """
     from dare_eval.networks import resolve_model_path
     from dare_eval.networks.paths import variable_names
@@ -67,7 +67,8 @@ def plan_here(settings: ModelSettings) -> tuple[ModelPlan, str]:
         try:
             resolve_model_path(base, download=False)
         except DataError:
-            return ModelPlan(published_config(base), None, None), f"model: {base} is not on this machine; its sizes are"
+            own = load_tokenizer(settings.tokenizer, download=False) if settings.tokenizer else None
+            return ModelPlan(published_config(base), own, None), f"model: {base} is not on this machine; its sizes are"
     return plan_model(settings, download=False), ""
 
 

@@ -34,6 +34,11 @@ class Selection:
     """Rows of a local file that stand before this selection: those of the splits named before it."""
 
     @property
+    def local(self) -> bool:
+        """Whether the rows are made or read on this machine."""
+        return self.source.startswith("puzzles/") or Path(self.source).suffix in FILE_KINDS
+
+    @property
     def held_out(self) -> bool:
         """Whether the split is one that other splits of its source are judged on."""
         return self.split.startswith(_HELD_OUT)

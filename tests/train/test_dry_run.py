@@ -8,7 +8,7 @@ import pytest
 import yaml
 from rich.console import Console
 
-from dare_eval.errors import DataError, UsageError
+from dare_eval.errors import DareError, DataError, UsageError
 from dare_train.algorithms.build import METHODS
 from dare_train.config import VERBS, DataSettings, LoraSettings, PairSettings, TextSettings
 from dare_train.dry_run import amount, dry_run, duration
@@ -125,6 +125,14 @@ def test_rows_out_of_reach_stop_a_run_but_not_its_plan(cli, settings, tmp_path):
     assert "not checked" in planned.stdout and "each 4,096 tokens at most" in planned.stdout
     started = cli("dare-train", "sft", "--config", path, env={"HF_HUB_OFFLINE": "1"})
     assert started.returncode == 4 and "cannot be reached" in started.stderr
+
+
+@pytest.mark.parametrize("text", ["nowhere.jsonl", "ROWS", "puzzles/sudokku"])
+def test_local_rows_are_looked_at_also_without_a_tokenizer(text, rows_file, console):
+    _, config = recipe("sft_llada_8b")  # its fields are 'question' and 'answer'
+    data = config.data.model_copy(update={"train": text.replace("ROWS", str(rows_file))})
+    with pytest.raises(DareError, match=r"does not exist|'question' is missing|unknown puzzle"):
+        dry_run(config.model_copy(update={"data": data}), METHODS["sft"], console)
 
 
 def test_uneven_batches_are_refused(config, console):
