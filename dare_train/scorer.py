@@ -47,7 +47,9 @@ class Scorer:
         ``valid_BT`` is False at padding, which no position attends to; with blocks it stands on the right.
         """
         if self.block_length is not None:
-            return self._by_blocks(network, noisy_BT, target_BT, chosen_BT, valid_BT)
+            unequal = self.pack and self.trim and not bool(valid_BT.all()) and bool(chosen_BT.any())
+            score = self._packed_blocks if unequal and has_sparse_kernel(network) else self._by_blocks
+            return score(network, noisy_BT, target_BT, chosen_BT, valid_BT)
         if bool(valid_BT.all()):
             return self._at(network, network.body(noisy_BT), target_BT, chosen_BT)
         place_BT = (valid_BT.cumsum(1) - 1).clamp_min(0)  # padding on either side takes no position
@@ -83,6 +85,30 @@ class Scorer:
         hidden_BTD = hidden_BSD[:, : len(noisy_place)]
         return self._at(network, hidden_BTD, target_BT[:, noisy_place], chosen_BT[:, noisy_place])
 
+    def _packed_blocks(
+        self, network: Any, noisy_BT: Tensor, target_BT: Tensor, chosen_BT: Tensor, valid_BT: Tensor
+    ) -> Tensor:
+        """Do what ``_by_blocks`` does with the rows laid end to end, each trimmed to what its own blocks need."""
+        size, (rows, width), device = int(self.block_length or 1), noisy_BT.shape, noisy_BT.device
+        place_BT = torch.arange(width, device=device).expand(rows, -1)
+        row_BT = torch.arange(rows, device=device)[:, None].expand(-1, width)
+        first_B1 = torch.where(chosen_BT, place_BT, width).amin(1, keepdim=True) // size * size
+        last_B1 = (torch.where(chosen_BT, place_BT, -1).amax(1, keepdim=True) // size + 1) * size
+        noisy = valid_BT & (place_BT >= first_B1) & (place_BT < last_B1)
+        clean = valid_BT & (place_BT < last_B1 - size)
+
+        def laid(noisy_part: Tensor, clean_part: Tensor) -> Tensor:
+            return torch.cat([noisy_part[noisy], clean_part[clean]])[None]
+
+        place_1S, count = laid(place_BT, place_BT), int(noisy.sum())
+        mask = AttentionMask(
+            segment_BS=laid(row_BT, row_BT),
+            block_BS=place_1S // size,
+            noisy_BS=torch.arange(place_1S.shape[1], device=device)[None] < count,
+        )
+        hidden_1SD = network.body(laid(noisy_BT, target_BT), positions_BT=place_1S, mask=mask)[:, :count]
+        return self._at(network, hidden_1SD, target_BT[noisy][None], chosen_BT[noisy][None], place_1S[:, :count])
+
     def _at(
         self, network: Any, hidden_BTD: Tensor, target_BT: Tensor, chosen_BT: Tensor, place_BT: Tensor | None = None
     ) -> Tensor:
@@ -95,6 +121,12 @@ class Scorer:
         if self.temperature != 1.0:
             hidden_XD = hidden_XD / self.temperature  # heads are linear without bias: this divides the logits
         return target_logps(network, hidden_XD, target_BT[row_X, column_X])
+
+
+def has_sparse_kernel(network: Any) -> bool:
+    """Return whether attention over packed [noisy | clean] rows skips what the mask forbids; dense kernels do not."""
+    backend = getattr(network, "attn_backend", "")
+    return backend == "flex" or (backend == "auto" and network.device.type == "cuda")
 
 
 @contextlib.contextmanager

@@ -69,6 +69,23 @@ def test_padding_on_the_left_is_padding_too(pack, shift):
     torch.testing.assert_close(left, right, rtol=0, atol=1e-12)
 
 
+@pytest.mark.parametrize("offset", [0, 2])
+def test_packed_blocks_are_the_padded_ones_and_so_is_their_gradient(offset):
+    """Rows of unequal length end to end, each trimmed to its own blocks; one row has nothing to score."""
+    net = network(block_size=4)
+    ids_BT, valid_BT = padded(rows(5, 11, 7, 9), 12)
+    chosen_BT = answers(valid_BT, 3 + offset) & (torch.rand(ids_BT.shape, generator=seeded(4)) < 0.7)
+    chosen_BT[2] = False
+    noisy_BT = ids_BT.masked_fill(chosen_BT, MASK)
+    score, found = Scorer(block_length=4), []
+    for way in (score._by_blocks, score._packed_blocks):
+        net.zero_grad()
+        logp_X = way(net, noisy_BT, ids_BT, chosen_BT, valid_BT)
+        torch.autograd.backward(logp_X.square().sum())
+        found.append((logp_X.detach(), torch.cat([p.grad.flatten() for p in net.parameters() if p.grad is not None])))
+    torch.testing.assert_close(found[0], found[1], rtol=0, atol=1e-9)
+
+
 def test_blocks_do_not_see_padding_either():
     net, (short, long) = network(block_size=4), rows(5, 11)
     ids_BT, valid_BT = padded([short, long], 12)
