@@ -34,16 +34,24 @@ def _device_files() -> list[Path]:
 
 
 def settled(task_cfg: Any, have: int) -> Any:
-    """Return a task config whose models want no GPU where there is none and they can do without; else itself."""
-    waived = [cfg for cfg in task_cfg["models"] if not have and _can_do_without(cfg)]
-    if not waived:
+    """Return a task config whose models want no GPU where there is none and they can do without; else itself.
+
+    The client of a server (``url``) wants none anywhere: the server has them.
+    """
+    if not any(_is_client(cfg) or (not have and _can_do_without(cfg)) for cfg in task_cfg["models"]):
         return task_cfg
     settled_cfg = copy.deepcopy(task_cfg)
     for cfg in settled_cfg["models"]:
-        if _can_do_without(cfg):
+        if _is_client(cfg):
+            cfg["run_cfg"]["num_gpus"] = 0
+        elif not have and _can_do_without(cfg):
             get_logger().warning(f"{model_abbr_from_cfg(cfg)}: no GPU on this machine, running on the CPU")
             cfg["run_cfg"]["num_gpus"] = 0
     return settled_cfg
+
+
+def _is_client(model_cfg: Any) -> bool:
+    return bool(model_cfg.get("url") and (model_cfg.get("run_cfg") or {}).get("num_gpus"))
 
 
 def _can_do_without(model_cfg: Any) -> bool:
