@@ -146,25 +146,34 @@ def sglang() -> dict:
 
 
 def lmdeploy() -> dict:
-    """LMDeploy's offline pipeline: starts, takes our options, answers."""
+    """LMDeploy as rollouts use it: starts empty, takes weights, decodes beside the native decoder, sleeps, wakes."""
     if importlib.util.find_spec("lmdeploy") is None:
         raise LeftOut("lmdeploy is not installed: pip install 'dare[lmdeploy]'")
-    from dare_eval.engines.ends import EndIds
-    from dare_eval.engines.lmdeploy import LMDeployOptions
-    from dare_eval.engines.lmdeploy_pipeline import OfflinePipeline
+    from dare_eval.networks import load_network
+    from dare_train.rl.backends import BackendFacts, Request
+    from dare_train.rl.colocated import LMDeployRollout
 
     folder = checkpoint(Path(tempfile.mkdtemp()) / "sdar")
     spec = DecodeSpec.build(
         "sdar", gen_length=64, block_length=4, policy="quota", steps=32, cache="block", dtype="bfloat16"
     )
-    engine = OfflinePipeline(
-        str(folder), spec, LMDeployOptions(), EndIds(eos_id=151643, eot_id=None, stop_ids=(151643,))
+    made = load_network(str(folder), dtype="bfloat16", device="cuda")
+    options = {"max_batch_size": 16}
+    rollout = LMDeployRollout(
+        BackendFacts(network=made, folder=str(folder), attn_backend="auto", spec=spec, options=options)
     )
     prompts = rows(16, 40, 151000)
-    texts = [" ".join(f"w{token}" for token in prompt) for prompt in prompts]
-    started = time.perf_counter()
-    found = engine.generate(prompts, spec, list(range(16)), texts)
-    return {"tokens_per_s": round(sum(r.generated_tokens for r in found) / (time.perf_counter() - started), 1)}
+    ours = decode(made, prompts, spec)
+    same, wall_s = [], 0.0
+    for version in range(2):  # the second after sleeping, with weights sent anew
+        rollout.wake()
+        rollout.sync(made.state_dict().items(), version)
+        started = time.perf_counter()
+        theirs = rollout.generate(Request(prompts=prompts, seeds=list(range(16)), spec=spec))
+        wall_s = time.perf_counter() - started
+        same.append(sum(a.tokens == b.tokens for a, b in zip(ours, theirs, strict=True)))
+        rollout.sleep()
+    return {"same_rows": [f"{count}/16" for count in same], "tokens_per_s": round(16 * 64 / wall_s, 1)}
 
 
 CHECKS: dict[str, Callable[[], dict]] = {"kernels": kernels, "decode": speed, "sglang": sglang, "lmdeploy": lmdeploy}
