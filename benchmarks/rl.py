@@ -4,10 +4,10 @@
     python benchmarks/rl.py --quick        # a small model, seconds: does the benchmark itself work?
 
 LLaDA layout with random weights, float32 on the CPU; prompts of unequal length, groups of 4 completions, ELBO-GRPO with
-1, 4 and 16 Monte-Carlo rows. The plain update is what a first version would be: all rows padded to the longest, logits of
-every position over the whole vocabulary, one forward per Monte-Carlo row whose graph is kept until the loss. Both must
-give the same loss. Each variant runs in a process of its own, so that its peak memory is its own. The engine is not
-measured here: it needs a GPU and a block-diffusion checkpoint.
+1, 4 and 16 Monte-Carlo rows. The plain update is what a first version would be: all rows padded to the longest, logits
+of every position over the whole vocabulary, one forward per Monte-Carlo row whose graph is kept until the loss. Both
+must give the same gradient. Each variant runs in a process of its own, so that its peak memory is its own. The
+engine is not measured here: it needs a GPU and a block-diffusion checkpoint.
 """
 
 from __future__ import annotations
