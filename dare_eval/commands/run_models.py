@@ -69,7 +69,8 @@ def _written(names: Names, work_dir: Path | None) -> Path:
         )
     if names.path and len(models) > 1:
         raise UsageError("--path replaces the checkpoint of one model", seen=", ".join(models))
-    changes = _changes(names.changes) | ({"path": names.path} if names.path else {})
+    engine = None if names.engine in (None, "native") else names.engine
+    changes = _changes(names.changes, engine) | ({"path": names.path} if names.path else {})
     what = (suites or chosen) if len(chosen) > 3 else chosen
     folder = work_dir or Path("runs") / re.sub(r"[^\w.+-]+", "_", "_".join([*models, *what]))[:120]
     text = str(RunText(models, chosen, str(folder), changes=changes, engine=names.engine or "native"))
@@ -84,18 +85,23 @@ def _split(values: Sequence[str]) -> list[str]:
     return list(dict.fromkeys(name.strip() for value in values for name in value.split(",") if name.strip()))
 
 
-def _changes(texts: Sequence[str]) -> dict[str, Any]:
-    """Read ``key=value`` texts; values are YAML, so numbers and null are what they look like."""
+def _changes(texts: Sequence[str], engine: str | None = None) -> dict[str, Any]:
+    """Read ``key=value`` texts; values are YAML, so numbers and null are what they look like.
+
+    A bare key is a decode setting; beside an engine ``url`` is the server's address.
+    """
     from dare_eval.commands.values import read_value
 
+    groups = ("likelihood", *(("engine", "server") if engine else ()))
+    allowed = ", ".join(["a decode setting", *(["url"] if engine else []), *(f"{group}.KEY" for group in groups)])
     found: dict[str, Any] = {}
-    likelihood: dict[str, Any] = {}
     for text in texts:
         key, sign, value = text.partition("=")
-        if not sign or not re.fullmatch(r"(likelihood\.)?\w+", key):
-            raise UsageError("--set takes key=value", seen=text, allowed="a decode setting, or likelihood.KEY")
-        if key.startswith("likelihood."):
-            likelihood[key.removeprefix("likelihood.")] = read_value(key, value)
+        group, _, name = key.rpartition(".")
+        if not sign or not re.fullmatch(r"\w+", name) or group not in ("", "decoding", *groups):
+            raise UsageError("--set takes key=value", seen=text, allowed=allowed)
+        if group in groups:
+            found.setdefault(group, {})[name] = read_value(key, value)
         else:
-            found[f"decoding.{key}"] = read_value(key, value)
-    return found | ({"likelihood": likelihood} if likelihood else {})
+            found["url" if engine and key == "url" else f"decoding.{name}"] = read_value(key, value)
+    return found
