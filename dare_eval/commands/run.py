@@ -23,7 +23,8 @@ def run(
     path: Annotated[str | None, typer.Option(help="Checkpoint in the place of the model's own.")] = None,
     engine: Annotated[str | None, typer.Option(help="What decodes; default native, in this process.")] = None,
     change: Annotated[
-        list[str] | None, typer.Option("--set", help="Decode setting that replaces the preset's, as in cache=dual.")
+        list[str] | None,
+        typer.Option("--set", help="Decode setting in place of the preset's: cache=dual. With --engine also url."),
     ] = None,
     work_dir: Annotated[
         Path | None, typer.Option("--work-dir", "-w", help="Folder of the runs; default: the config's.")
