@@ -99,14 +99,14 @@ def _rows(path: Path) -> Iterator[dict[str, Any]]:
 
     if not path.is_file():
         raise DataError("there is no such file", seen=path)
-    with path.open(encoding="utf-8") as lines:
+    with path.open("rb") as lines:  # bytes: a line that is not UTF-8 is refused like one that is not JSON
         for number, line in enumerate(lines, 1):
             if not line.strip():
                 continue
             try:
-                row = json.loads(line)
-            except json.JSONDecodeError as error:
+                row = json.loads(line.decode("utf-8"))
+            except ValueError as error:
                 raise DataError(f"line {number} is not JSON: {error}", seen=path) from error
             if not isinstance(row, dict):
-                raise DataError(f"line {number} is not a JSON object", seen=line[:80], remedy="one object per line")
+                raise DataError(f"line {number} is not a JSON object", seen=path, remedy="one object per line")
             yield row

@@ -68,6 +68,9 @@ def prepare(
             cfg["infer"]["partitioner"]["num_worker"] = workers
             cfg["infer"]["runner"]["max_num_workers"] = workers
     if scorer:
+        from dare_eval.runtime.plan import check_scorer
+
+        check_scorer(scorer)  # here, before hours of decoding
         cfg["eval"]["runner"]["task"]["scorer"] = scorer
     if limit:
         from dare_eval.runtime.limits import apply_limit

@@ -31,13 +31,24 @@ def show(
     from dare_eval.records.runs import find_run
 
     found = find_run(run)
-    pairs = [(m, d) for m, d in found.results() if model in (None, m) and bench in (None, d)]
+    pairs = _chosen(found, model, bench)
     if diff_scorer:
         _show_differences(found, pairs, as_json)
     elif item is not None:
         _show_item(found, pairs, item)
     else:
         _show_table(found, pairs, as_json)
+
+
+def _chosen(run: Run, model: str | None, bench: str | None) -> list[tuple[str, str]]:
+    """Return the results that are asked for; a name that the run does not have is refused, not an empty table."""
+    from dare_eval.errors import unknown
+
+    pairs = run.results()
+    for kind, name, known in (("model", model, [m for m, _ in pairs]), ("data set", bench, [d for _, d in pairs])):
+        if name is not None and name not in known:
+            raise unknown(f"{kind} of this run", name, sorted(set(known)))
+    return [(m, d) for m, d in pairs if model in (None, m) and bench in (None, d)]
 
 
 def _show_table(run: Run, pairs: list[tuple[str, str]], as_json: bool) -> None:

@@ -7,13 +7,15 @@ folder that cannot be read is a named problem; the others are still indexed.
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
 from dare_eval.errors import DareError, DataError
+from dare_eval.records.listing import damage
 from dare_eval.records.runs import is_run, load_run
 from dare_eval.records.store import Store, folder_stamp
+from dare_eval.records.tables import Result
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,6 +40,7 @@ def index_folders(store: Store, root: Path) -> IndexReport:
     evaluations = read = checkpoints = 0
     notes: list[str] = []
     problems: list[str] = []
+    places: dict[str, Path] = {}
     for folder, kind in find_folders(root):
         try:
             if kind == "checkpoint":
@@ -49,9 +52,20 @@ def index_folders(store: Store, root: Path) -> IndexReport:
                 store.register_evaluation(folder)
                 read += 1
             notes += [f"{folder}: {problem}" for problem in load_run(folder).problems]
+            places[str(folder.resolve())] = folder
         except (DareError, OSError) as error:
             problems.append(f"{folder}: {error}")
+    notes += _damage(store, places)
     return IndexReport(evaluations, read, checkpoints, notes, problems)
+
+
+def _damage(store: Store, places: Mapping[str, Path]) -> list[str]:
+    """Return what could not be read inside the runs of ``places``, folders that were not read again included."""
+    results: dict[int, list[Result]] = {}
+    for result in store.results():
+        results.setdefault(result.evaluation_id, []).append(result)
+    found = [(places[one.folder], one.id) for one in store.evaluations() if one.folder in places]
+    return [f"{folder}: {note}" for folder, number in found for note in damage(results.get(number, []))]
 
 
 def find_folders(root: Path) -> Iterator[tuple[Path, str]]:

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
+from dare_eval.records.run_rows import UNREADABLE
 from dare_eval.records.store import Store
 from dare_eval.records.tables import Result
+
+_BAD_LINE = re.compile(r"line \d+: ")  # as records.run_rows labels it
 
 
 def run_lines(store: Store) -> list[dict[str, Any]]:
@@ -20,7 +24,7 @@ def run_lines(store: Store) -> list[dict[str, Any]]:
     ids = Counter(evaluation.run_id for evaluation in evaluations)
     lines = []
     for evaluation in evaluations:
-        labels = list(evaluation.labels)
+        labels = [*evaluation.labels, *damage(results.get(evaluation.id, []))]
         if ids[evaluation.run_id] > 1:
             labels.append(f"{ids[evaluation.run_id]} folders share this id")
         if not Path(evaluation.folder).exists():
@@ -57,6 +61,18 @@ def checkpoint_lines(store: Store) -> list[dict[str, Any]]:
         }
         for checkpoint in store.checkpoints()
     ]
+
+
+def damage(results: Iterable[Result]) -> list[str]:
+    """Return what could not be read of a run: its report, and per data set the first bad record line and how many."""
+    notes: dict[str, None] = {}
+    for result in results:
+        if result.model == UNREADABLE:
+            notes |= dict.fromkeys(result.labels)
+        lines = [label for label in result.labels if _BAD_LINE.match(label)]
+        if lines:
+            notes[f"{result.model} {result.dataset}: {len(lines)} record lines not read; {lines[0]}"] = None
+    return list(notes)
 
 
 def budget_line(manifest: Mapping[str, Any] | None) -> list[str]:

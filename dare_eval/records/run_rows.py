@@ -17,6 +17,9 @@ from dare_eval.records.repeat_rows import repeat_rows
 from dare_eval.records.runs import Run
 from dare_eval.records.summary import ResultRow, credit, is_scored, summarise
 
+UNREADABLE = "?"
+"""Model, data set and metric of the row that stands for a report that cannot be read."""
+
 
 @dataclass(frozen=True, slots=True)
 class RunRow:
@@ -94,6 +97,7 @@ def _report_only(run: Run, known: set[tuple[str, str, str]]) -> list[RunRow]:
 
 
 def _unreadable(what: str) -> ResultRow:
+    no = UNREADABLE
     return ResultRow(
-        model="?", dataset="?", metric="?", value=None, low=None, high=None, n=0, expected=None, labels=[what]
+        model=no, dataset=no, metric=no, value=None, low=None, high=None, n=0, expected=None, labels=[what]
     )

@@ -105,3 +105,25 @@ def test_index_tells_what_it_could_not_read(dare, make_run, tmp_path):
     (broken / "model.safetensors").symlink_to(tmp_path / "nowhere")
     done = dare("index", tmp_path / "runs")
     assert done.returncode == 4 and "1 folders could not be indexed" in done.stderr and "1 runs" in done.stdout
+
+
+def test_index_and_ls_name_damaged_records_and_reports_every_time(dare, make_run, tmp_path):
+    run = make_run("a", records(A))
+    [file] = (run / "records").glob("*/*.jsonl")
+    with file.open("a") as stream:
+        stream.write('{"version": 99}\n{broken\n')
+    (run / "report.json").write_text("{")
+    for _ in range(2):  # the second time the folder is not read again
+        done = dare("index", tmp_path / "runs")
+        assert done.returncode == 0 and "2 record lines not read" in done.stdout
+        assert "unknown version" in done.stdout and "report is not readable JSON" in done.stdout
+    [line] = json.loads(dare("ls", "runs", "--json").stdout)
+    assert any("2 record lines not read" in note for note in line["notes"])
+    assert any("report is not readable JSON" in note for note in line["notes"])
+
+
+def test_show_refuses_names_that_the_run_does_not_have(dare, make_run):
+    run = make_run("a", records(A))
+    for option in ("--model", "--bench"):
+        done = dare("show", run, option, "nobody")
+        assert done.returncode == 2 and "of this run 'nobody'" in done.stderr and "allowed" in done.stderr

@@ -46,6 +46,9 @@ def test_overlap_reports_counts_and_names_a_bad_line(cli, tmp_path):
     train.write_text('{"question": "x"}\n{broken\n')
     done = cli("dare-eval", "data", "overlap", train, bench)
     assert done.returncode == 4 and "line 2" in done.stderr
+    train.write_bytes(b'{"question": "x"}\n\xff\xfe\n')
+    done = cli("dare-eval", "data", "overlap", train, bench)
+    assert done.returncode == 4 and "line 2" in done.stderr and "Traceback" not in done.stderr
     train.write_text('{"text_en": "x"}\n')
     done = cli("dare-eval", "data", "overlap", train, bench)
     assert done.returncode == 4 and "--field" in done.stderr and "text_en" in done.stderr
