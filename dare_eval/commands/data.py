@@ -72,6 +72,8 @@ def overlap(
     if not items:
         raise DataError("there are no benchmark items to look for", seen=bench)
     report = compare((texts_of(row, field) for row in _rows(train)), items)
+    if not report.train_texts:
+        raise DataError("there are no training rows to look in", seen=train)
     for test in ("exact", "normalised", "ngram"):
         typer.echo(f"{test}: {report.count(test)} of {report.bench_items} items")
     typer.echo(f"clean: {len(report.clean_indices)} of {report.bench_items} items ({report.train_texts} training rows)")

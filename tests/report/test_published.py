@@ -189,7 +189,18 @@ KNOWN = "{model: m, bench: b, source: s, score: "
 
 
 @pytest.mark.parametrize(
-    "text", ["[1]", "{", "{model: m}", KNOWN + "x}", KNOWN + "1, steps: 3}", KNOWN + "1, spec: 3}"]
+    "text",
+    [
+        "[1]",
+        "{",
+        "{model: m}",
+        KNOWN + ".nan}",
+        KNOWN + "-.inf}",
+        KNOWN + "true}",
+        KNOWN + "x}",
+        KNOWN + "1, steps: 3}",
+        KNOWN + "1, spec: 3}",
+    ],
 )
 def test_files_that_are_no_card_are_data_errors(tmp_path, text):
     (tmp_path / "c.yaml").write_text(text)

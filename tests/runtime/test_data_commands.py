@@ -52,3 +52,6 @@ def test_overlap_reports_counts_and_names_a_bad_line(cli, tmp_path):
     train.write_text('{"text_en": "x"}\n')
     done = cli("dare-eval", "data", "overlap", train, bench)
     assert done.returncode == 4 and "--field" in done.stderr and "text_en" in done.stderr
+    train.write_text("\n")  # nothing to look in is not clean
+    done = cli("dare-eval", "data", "overlap", train, bench)
+    assert done.returncode == 4 and "no training rows" in done.stderr and "clean" not in done.stdout

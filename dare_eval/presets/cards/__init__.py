@@ -8,6 +8,7 @@ Leaves out the judging (``report.published``).
 from __future__ import annotations
 
 import functools
+import math
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from importlib import resources
@@ -124,10 +125,12 @@ def read_card(path: Path) -> Card:
         raise DataError("a card is a mapping", seen=path, allowed=", ".join(sorted(_KEYS)))
     missing, odd = [key for key in _NEEDED if read.get(key) is None], sorted(set(map(str, read)) - _KEYS)
     spec = read.get("spec")
-    if missing or odd or not isinstance(spec, dict | None) or not isinstance(read["score"], int | float):
+    score = read.get("score")
+    number = isinstance(score, int | float) and not isinstance(score, bool) and math.isfinite(score)
+    if missing or odd or not isinstance(spec, dict | None) or not number:
         raise DataError(
             "not a card",
-            seen=f"{path}: missing {missing}, not known {odd}",
+            seen=f"{path}: missing {missing}, not known {odd}, score {score!r}",
             allowed=f"{', '.join(_NEEDED)} (a number for score), and {', '.join(sorted(_KEYS - set(_NEEDED)))}",
         )
     digits = len(str(read["score"]).partition(".")[2])
