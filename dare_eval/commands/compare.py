@@ -43,6 +43,7 @@ def compare(
     from dare_eval.records.templates import over_templates
 
     left, right = locate(a, db), locate(b, db)
+    _tell_damage([(left.run, model_a or left.model), (right.run, model_b or right.model)], bench)
     found = compare_runs(
         left.run,
         right.run,
@@ -59,6 +60,18 @@ def compare(
     else:
         show_comparison(found, output_console(), items=items, templates=spread)
     _refuse_if_nothing_compared(found)
+
+
+def _tell_damage(sides: Sequence[tuple[Run, str | None]], benches: Sequence[str] | None) -> None:
+    """Name on stderr what of the runs could not be read: what a comparison leaves out must be known."""
+    from dare_eval.records.run_damage import run_damage
+
+    notes: dict[str, None] = {}
+    for run, model in sides:
+        pairs = [(m, d) for m, d in run.results() if model in (None, m) and (not benches or d in benches)]
+        notes |= dict.fromkeys(run_damage(run, pairs))
+    for note in notes:
+        typer.echo(note, err=True)
 
 
 def _with_floors(found: Comparison, sides: Sequence[tuple[Run, str]], db: str | None) -> Comparison:

@@ -28,10 +28,13 @@ def show(
     as_json: Annotated[bool, typer.Option("--json", help="Print as JSON.")] = False,
 ) -> None:
     """Show what a run found; with --diff-scorer, where our scorer and the stock one disagree."""
+    from dare_eval.records.run_damage import run_damage
     from dare_eval.records.runs import find_run
 
     found = find_run(run)
     pairs = _chosen(found, model, bench)
+    for note in run_damage(found, pairs):
+        typer.echo(note, err=True)
     if diff_scorer:
         _show_differences(found, pairs, as_json)
     elif item is not None:

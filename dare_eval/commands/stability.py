@@ -33,10 +33,13 @@ def stability(
     """
     from dare_eval.errors import DataError
     from dare_eval.records.locate import locate
+    from dare_eval.records.run_damage import run_damage
     from dare_eval.report.stability_file import write_stability
 
     found = locate(run, db).run
     results = list(_results(found, model, bench, items))
+    for note in run_damage(found, [(one.model, one.dataset) for one in results]):
+        typer.echo(note, err=True)
     if not any(one.n for one in results):
         raise DataError(
             "no item of this run has a step map",

@@ -122,6 +122,21 @@ def test_index_and_ls_name_damaged_records_and_reports_every_time(dare, make_run
     assert any("report is not readable JSON" in note for note in line["notes"])
 
 
+def test_show_compare_and_stability_name_damaged_files_of_a_run(dare, make_run):
+    run, other = make_run("a", records(A)), make_run("b", records(A))
+    [file] = (run / "records").glob("*/*.jsonl")
+    with file.open("a") as stream:
+        stream.write('{"version": 99}\n{broken\n')
+    (run / "report.json").write_text("{")
+    for command in (("show", run), ("show", run, "--json"), ("compare", run, other), ("stability", run)):
+        told = dare(*command).stderr
+        assert "toy: line 61 not read: unknown version" in told and "toy: line 62 not read: corrupt" in told, command
+        assert told.count("report is not readable JSON") == 1, command
+    assert "not read" not in dare("show", other).stderr
+    (other / "manifest.json").write_text("{corrupt")
+    assert "manifest is not readable JSON" in dare("show", other).stderr
+
+
 def test_show_refuses_names_that_the_run_does_not_have(dare, make_run):
     run = make_run("a", records(A))
     for option in ("--model", "--bench"):
