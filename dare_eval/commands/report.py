@@ -53,8 +53,10 @@ def find_baseline(name: str, run: Run, db: str | None) -> Baseline:
     path = Path(name)
     if path.suffix in (".yaml", ".yml") or (name in known_cards() and not path.exists()):
         return baseline_of_card(find_card(name), run)
-    if path.is_file() and not (path.name == "report.json" and is_run(path.parent)):
-        return read_baseline(path)
+    if path.is_file():
+        kept = read_baseline(path)  # a report.json beside the items that are used was named, so it must be readable
+        if not (path.name == "report.json" and is_run(path.parent)):
+            return kept
     return baseline_of(locate(name, db).run)
 
 
@@ -62,9 +64,10 @@ def write_reports(reports: Sequence[RunReport], out: Path | None) -> None:
     """Write the three files into ``out`` (or Markdown to standard output); raises ``IncompleteError`` when off."""
     from dare_eval.errors import IncompleteError
     from dare_eval.records.atomic import write_atomic
+    from dare_eval.records.safe import one_line
     from dare_eval.report.document import to_html, to_markdown
     from dare_eval.report.junit import to_junit
-    from dare_eval.report.reproducibility import to_document, verdict_of
+    from dare_eval.report.reproducibility import renamed, to_document, verdict_of
 
     document = to_document(reports)
     if out is None:
@@ -73,6 +76,8 @@ def write_reports(reports: Sequence[RunReport], out: Path | None) -> None:
         for name, text in (("md", to_markdown(document)), ("html", to_html(document)), ("xml", to_junit(reports))):
             write_atomic(out / f"report.{name}", text)
         typer.echo(f"{verdict_of(reports)}: {out / 'report.md'}, {out / 'report.html'}, {out / 'report.xml'}")
+    for line in renamed(reports):
+        typer.echo(one_line(line, 400), err=True)
     bad = [(report.run, one) for report in reports for one in report.bad]
     if bad:
         lines = [f"{one.model} on {one.dataset}, {one.metric}: {one.verdict}: {one.reason}" for _, one in bad]

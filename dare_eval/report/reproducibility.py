@@ -60,6 +60,20 @@ def verdict_of(reports: Sequence[RunReport]) -> str:
     return "not compared"
 
 
+def renamed(reports: Sequence[RunReport]) -> list[str]:
+    """Return a sentence per model that was judged against the numbers of a model with another name."""
+    found = {
+        (report.run.run_id, one.model, one.recorded.model): None
+        for report in reports
+        for one in report.judgements
+        if one.recorded is not None and one.recorded.model != one.model
+    }
+    return [
+        f"{run}: model names differ: '{model}' is judged against numbers recorded for '{recorded}'"
+        for run, model, recorded in found
+    ]
+
+
 def titles(reports: Sequence[RunReport]) -> list[str]:
     """Return a title per run: its id, numbered where several runs share one."""
     ids = [report.run.run_id for report in reports]
@@ -81,6 +95,7 @@ def to_document(reports: Sequence[RunReport]) -> Document:
         + (f", against {report.baseline.name}" if report.baseline else "; nothing to compare with")
         for title, report in named
     ]
+    lead += renamed(reports)
     return Document("Reproducibility report", lead, [part for title, one in named for part in _parts(title, one)])
 
 

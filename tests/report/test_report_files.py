@@ -25,6 +25,31 @@ def test_two_identical_runs_match_with_exit_code_0_and_the_same_bytes_twice(dare
     assert dare("report", second, "--against", first / "manifest.json")[0] == 4
 
 
+def test_a_damaged_report_named_as_baseline_is_refused_although_the_items_beside_it_read(dare, make_run):
+    first, second = (make_run(n, RIGHT, weight_hash="w") for n in ("a", "b"))
+    for text in ("{", '{"rows": 1}', "[3]"):
+        (first / "report.json").write_text(text)
+        code, out = dare("report", second, "--against", first / "report.json")
+        assert code == 4 and "report.json" in out and "Verdict" not in out, text
+    assert dare("report", second, "--against", first)[0] == 0, "the folder's items read"
+    (first / "report.json").write_text("[]")
+    code, out = dare("report", second, "--against", first / "report.json")
+    assert code == 0 and "Verdict: match" in out, "a readable report stands for its run, whose items are judged"
+
+
+def test_numbers_of_a_model_with_another_name_are_judged_and_said(dare, make_run, tmp_path):
+    first, second = (make_run(n, RIGHT, weight_hash="w", model=n) for n in ("old-model", "new-model"))
+    said = "'new-model' is judged against numbers recorded for 'old-model'"
+    code, out = dare("report", second, "--against", first, "--out", tmp_path / "report")
+    assert code == 0 and out.startswith("match: ") and said in out
+    for file in ("report.md", "report.xml"):
+        text = (tmp_path / "report" / file).read_text()
+        assert "recorded for model 'old-model'" in text, file
+    assert said in (tmp_path / "report" / "report.md").read_text()
+    code, out = dare("report", second, "--against", second)
+    assert code == 0 and "recorded for" not in out
+
+
 def test_one_decode_parameter_is_off_by_name_and_exits_with_3(dare, make_run, tmp_path):
     first = make_run("a", RIGHT, weight_hash="w")
     second = make_run("b", RIGHT, weight_hash="w", spec={"steps": 4})
