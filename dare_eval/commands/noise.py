@@ -38,10 +38,11 @@ def noise(
     from dare_eval.records.store import Store
     from dare_eval.runtime.noise_config import ATTENTION, BATCH, DTYPE, plan_noise
 
+    axes: dict[str, list[Any]] = {BATCH: _whole(batch_sizes), ATTENTION: _names(attention), DTYPE: _names(dtypes)}
+    _check_names(axes[ATTENTION], axes[DTYPE])
     cfg = load_config(config)
     place = work_dir or Path("runs/noise") / config.stem
     folder = prepare(cfg, work_dir=place, fresh=True, limit=limit, scorer=None, workers=workers)
-    axes: dict[str, list[Any]] = {BATCH: _whole(batch_sizes), ATTENTION: _names(attention), DTYPE: _names(dtypes)}
     planned = plan_noise(cfg, axes)
     cfg["models"], cfg["datasets"] = planned.models, planned.datasets
     cfg["model_dataset_combinations"] = planned.combinations
@@ -63,6 +64,19 @@ def noise(
 
 def _names(text: str) -> list[str]:
     return [part.strip() for part in text.split(",") if part.strip()]
+
+
+def _check_names(attention: Sequence[str], dtypes: Sequence[str]) -> None:
+    """Refuse names that no machine knows before anything runs; one that this machine lacks is a failed model."""
+    from dare_eval.errors import unknown
+    from dare_eval.networks.attention.plan import check_backend
+    from dare_eval.networks.loading import DTYPES
+
+    for name in attention:
+        check_backend(name)
+    for name in dtypes:
+        if name not in DTYPES:
+            raise unknown("dtype", name, DTYPES)
 
 
 def _whole(text: str) -> list[int]:

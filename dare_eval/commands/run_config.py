@@ -58,6 +58,9 @@ def prepare(
     cfg: Any, *, work_dir: Path | None, fresh: bool, limit: int | None, scorer: str | None, workers: int | None
 ) -> Path:
     """Apply the options to ``cfg`` and return the folder of the runs."""
+    from dare_eval.runtime.limits import apply_limit, limit_of_environment
+
+    limit_of_environment()  # a wrong one is refused here, before a run's folder exists
     for key, value in RUNTIME.items():
         cfg.setdefault(key, value)
     folder = work_dir or Path(cfg.get("work_dir") or "runs/default")
@@ -73,8 +76,6 @@ def prepare(
         check_scorer(scorer)  # here, before hours of decoding
         cfg["eval"]["runner"]["task"]["scorer"] = scorer
     if limit:
-        from dare_eval.runtime.limits import apply_limit
-
         combined = [one for part in cfg.get("model_dataset_combinations") or () for one in part["datasets"]]
         apply_limit([*cfg.get("datasets", []), *combined], limit)
     return folder

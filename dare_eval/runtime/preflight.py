@@ -13,6 +13,7 @@ from typing import Any
 
 from opencompass.utils import dataset_abbr_from_cfg, model_abbr_from_cfg
 
+from dare_eval.datasets.templates import with_template
 from dare_eval.errors import DareError, DataError, SetupError, UsageError
 from dare_eval.runtime.built import build
 from dare_eval.runtime.data_paths import share_data_root
@@ -44,6 +45,8 @@ def _errors(cfg: Any) -> Iterator[DareError]:
             name = dataset_abbr_from_cfg(dataset_cfg)
             with contextlib.redirect_stderr(io.StringIO()):  # progress bars of upstream's loaders
                 broken = list(_error_of(lambda one=dataset_cfg: build(one), f"data set '{name}': "))
+            if cfg.get("template") is not None:
+                yield from _error_of(lambda one=dataset_cfg: with_template(one, cfg["template"]))
             yield from broken
             for model_cfg in combination["models"] if not broken else ():
                 about = f"model '{model_abbr_from_cfg(model_cfg)}': "

@@ -63,6 +63,25 @@ def test_no_such_config(workplace):
     assert "absent.py" in done.err
 
 
+@pytest.mark.parametrize(
+    ("command", "variable", "part"),
+    [
+        (("run", "--template", 99), {}, "has no template 99"),
+        (("run",), {"DARE_LIMIT": "abc"}, "DARE_LIMIT is no number of items"),
+        (("noise", "--dtypes", "foo"), {}, "unknown dtype 'foo'"),
+        (("noise", "--attention", "flx", "--dtypes", ""), {}, "did you mean 'flex'"),
+    ],
+)
+def test_wrong_options_leave_no_folder_that_a_later_run_would_continue(workplace, command, variable, part):
+    file = workplace.config(config([FINE], [dataset()]))
+    place = workplace.place / "runs"
+    workplace.env.update(variable)
+    where = ["-w", place] if command[0] == "noise" else []  # the fixture gives it to run
+    done = workplace.run(command[0], file, *where, *command[1:], program="dare-eval")
+    assert done.code == 2 and part in done.err, done.text
+    assert list(place.glob("*")) == []
+
+
 def test_check_limit_and_workers(workplace):
     file = workplace.config(config([FINE], [dataset(size=60)]))
     checked = run(workplace, file, "--check")
