@@ -37,7 +37,7 @@ def _store(url: str) -> Store:
 def current_board() -> Board | None:
     """Return the board, or None when there is neither a store nor a folder of runs; raises ``DareError``."""
     url, runs = database_url(), runs_folder()
-    if not exists(url) and not (runs is not None and runs.is_dir()):
+    if not exists() and not (runs is not None and runs.is_dir()):
         return None
     problems = _refreshed(url, str(runs), _store(url).version(tests=False))
     return load_board(url, _store(url).version(), problems)

@@ -24,10 +24,17 @@ def check(
     from dataclasses import asdict
 
     from dare_eval.commands.run_config import load_config
-    from dare_eval.errors import DataError
+    from dare_eval.errors import DataError, UsageError
     from dare_eval.runtime.data_report import inspect_datasets
 
-    entries = inspect_datasets(list(load_config(config).get("datasets", [])))
+    cfg = load_config(config)
+    combined = [one for part in cfg.get("model_dataset_combinations") or () for one in part["datasets"]]
+    listed: list[Any] = []
+    for one in [*(cfg.get("datasets") or ()), *combined]:
+        listed += [one] if one not in listed else []
+    if not listed:
+        raise UsageError("the config names no data sets", seen=config, remedy="define datasets = [...]")
+    entries = inspect_datasets(listed)
     if as_json:
         typer.echo(json.dumps([asdict(entry) for entry in entries], indent=1))
     else:

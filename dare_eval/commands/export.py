@@ -3,9 +3,15 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from dare_eval.records.store import Store
+    from dare_eval.records.tables import Result
 
 ITEMS = ("parquet", "inspect")
 """Formats that hold items, not results."""
@@ -24,8 +30,8 @@ def export(
     from dare_eval.errors import UsageError, unknown
     from dare_eval.panels import output_console
     from dare_eval.records.best import PairwiseTests, significant_best
+    from dare_eval.records.database import exists
     from dare_eval.records.exports import FORMATS, export_text
-    from dare_eval.records.locate import locate
     from dare_eval.records.store import Store
 
     if style not in (*FORMATS, *ITEMS):
@@ -36,20 +42,33 @@ def export(
         written = (_parquet if style == "parquet" else _inspect)(run, out, db)
         output_console().print(f"{written} files in {out}")
         return
-    store = Store(db)
-    results = store.results()
-    if run is not None:
-        folder = str(locate(run, db).run.folder.resolve())
-        ids = {evaluation.id for evaluation in store.evaluations() if evaluation.folder == folder}
-        results = [result for result in results if result.evaluation_id in ids]
-    runs = {evaluation.id: evaluation.run_id for evaluation in store.evaluations()}
-    text = export_text(results, style, significant_best(results, PairwiseTests(store)), runs)
+    results: Sequence[Result] = []
+    text = export_text(results, style)
+    if exists(db):  # reading makes no store
+        store = Store(db)
+        results = _chosen(store, run, db)
+        runs = {evaluation.id: evaluation.run_id for evaluation in store.evaluations()}
+        text = export_text(results, style, significant_best(results, PairwiseTests(store)), runs)
+    if not results:
+        typer.echo("no result to export in the store; type: dare-eval index runs/", err=True)
     if out is None:
         typer.echo(text, nl=False)
     else:
         out.parent.mkdir(parents=True, exist_ok=True)
         out.write_text(text, encoding="utf-8")
         output_console().print(f"{len(results)} results in {out}")
+
+
+def _chosen(store: Store, name: str | None, db: str | None) -> Sequence[Result]:
+    """Return all results of the store, or those of the run that ``name`` means."""
+    from dare_eval.records.locate import locate
+
+    results = store.results()
+    if name is None:
+        return results
+    folder = str(locate(name, db).run.folder.resolve())
+    ids = {evaluation.id for evaluation in store.evaluations() if evaluation.folder == folder}
+    return [result for result in results if result.evaluation_id in ids]
 
 
 def _parquet(name: str, out: Path, db: str | None) -> int:

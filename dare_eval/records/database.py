@@ -35,12 +35,25 @@ def database_url(url: str | None = None) -> str:
 
 
 def exists(url: str | None = None) -> bool:
-    """Return whether there is a store to read; a look-up must not leave an empty file behind."""
+    """Return whether there is a store to read; a look-up must not leave an empty file behind.
+
+    Raises ``DataError`` for a ``url`` given by hand whose folder does not exist: it is mistyped, not empty.
+    """
     try:
         found = make_url(database_url(url))
     except ArgumentError:  # open_engine says what is wrong with it
         return True
-    return found.get_backend_name() != "sqlite" or Path(found.database or "").is_file()
+    if found.get_backend_name() != "sqlite":
+        return True
+    path = Path(found.database or "")
+    if url is not None and found.database != ":memory:" and not path.parent.is_dir():
+        raise DataError(
+            "the folder of this store does not exist",
+            seen=path,
+            allowed="sqlite:///path/dare.db (four slashes for a path from the root)",
+            remedy=f"repair --db, or make the store with: dare-eval index runs/ --db {url}",
+        )
+    return path.is_file()
 
 
 def open_engine(url: str | None = None) -> Engine:

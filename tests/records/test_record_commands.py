@@ -94,6 +94,25 @@ def test_an_empty_store_says_what_to_type_and_leaves_no_file(dare, tmp_path):
     assert not (tmp_path / "s.db").exists()
 
 
+def test_an_empty_export_says_what_to_type_and_makes_no_store(dare, make_run, tmp_path):
+    done = dare("export", "csv")
+    assert done.returncode == 0 and "type: dare-eval index runs/" in done.stderr and not (tmp_path / "s.db").exists()
+    done = dare("export", "json")
+    assert json.loads(done.stdout) == []
+    run = make_run("a", records(A))
+    assert dare("index", tmp_path / "runs").returncode == 0
+    done = dare("export", "json", "--run", run)
+    assert len(json.loads(done.stdout)) == 1 and "no result" not in done.stderr
+
+
+def test_reading_a_store_in_a_folder_that_is_not_there_is_refused_and_makes_none(dare, make_run, tmp_path):
+    run, url = make_run("a", records(A)), f"sqlite:///{tmp_path}/absent/deep/x.db"
+    for command in (("ls", "runs"), ("export", "csv"), ("compare", run, run), ("report", "name")):
+        done = dare(*command, "--db", url)
+        assert done.returncode == 4 and "folder of this store does not exist" in done.stderr, command
+        assert "dare-eval index runs/ --db" in done.stderr and not (tmp_path / "absent").exists(), command
+
+
 def test_index_tells_what_it_could_not_read(dare, make_run, tmp_path):
     run = make_run("a", records(A))
     (run / "manifest.json").write_text("{corrupt")

@@ -17,6 +17,13 @@ def test_generated_data_is_present_with_rows_and_hash(cli):
 
 
 @pytest.mark.xdist_group("opencompass")
+def test_a_config_without_data_sets_is_no_success(cli, tmp_path):
+    (tmp_path / "bare.py").write_text("models = []\n")
+    done = cli("dare-eval", "data", "check", tmp_path / "bare.py")
+    assert done.returncode == 2 and "names no data sets" in done.stderr
+
+
+@pytest.mark.xdist_group("opencompass")
 def test_missing_files_are_listed_with_licence_and_origin(cli, tmp_path):
     env = {"DARE_DATA": str(tmp_path), "COMPASS_DATA_CACHE": ""}
     done = cli("dare-eval", "data", "check", "configs/eval/replay_llada_gsm8k.py", "--json", env=env)
