@@ -13,6 +13,7 @@ import streamlit as st
 
 from dare_eval.errors import DareError
 from dare_eval.records.database import database_url, exists
+from dare_eval.records.safe import one_line
 from dare_eval.records.store import Store
 from leaderboard.data.board import Board, Cell, load_board
 from leaderboard.data.pareto import prepare_areas
@@ -71,7 +72,8 @@ def show_error(error: DareError) -> None:
 def choose(label: str, options: Sequence[Any], names: Sequence[str], *, key: str, parameter: str | None = None) -> Any:
     """Return the chosen one of ``options``; the address keeps the choice under ``parameter``, so that it can be sent.
 
-    Options must be texts or numbers. The first option is chosen when the address names none.
+    Options must be texts or numbers. The first option is chosen when the address names none;
+    an address that names something else is answered with a warning.
     """
     shown = dict(zip(options, names, strict=True))
     wanted = st.query_params.get(parameter) if parameter else None
@@ -82,10 +84,20 @@ def choose(label: str, options: Sequence[Any], names: Sequence[str], *, key: str
     if st.session_state.get(key) not in options:  # what was chosen is no longer offered
         st.session_state.pop(key, None)
     found = st.selectbox(label, options, format_func=lambda option: shown.get(option, str(option)), key=key)
+    if parameter and wanted is not None and known is None:
+        _warn_of_address(parameter, wanted, f"{label}: {shown.get(found, 'nothing to choose from')}")
     if parameter and found is not None:
+        st.session_state[f"{parameter} written"] = str(found)
         st.query_params[parameter] = str(found)
         st.session_state[f"{key} from address"] = str(found)
     return found
+
+
+def _warn_of_address(parameter: str, wanted: str, instead: str) -> None:
+    """Say that what the address names is not offered, unless the board wrote it there for an earlier choice."""
+    if st.session_state.get(f"{parameter} written") != wanted:
+        st.warning("The address names something that is not here.")
+        st.code(f"{parameter}={one_line(wanted)}\nshown instead: {instead}", language=None)
 
 
 def result_label(cell: Cell) -> str:

@@ -90,6 +90,30 @@ def test_a_run_stored_while_the_board_is_open_is_compared_too(monkeypatch, tmp_p
     assert markup(app).count("dare-tie") == 2 and "tie group 1: 2 results" in markup(app)
 
 
+@pytest.mark.parametrize(
+    ("address", "parameter"),
+    [("run", "id"), ("items", "result"), ("denoising", "result"), ("stability", "result"), ("reproducibility", "run")],
+)
+def test_an_address_that_names_nothing_is_answered_with_a_warning(place, address, parameter):
+    place("one")
+    for wanted in ("99999", HOSTILE):
+        app = go(opened(), address, **{parameter: wanted})
+        assert not app.exception
+        assert [one.value for one in app.warning] == ["The address names something that is not here."]
+        assert any(text.startswith(f"{parameter}={wanted[:5]}") and "shown instead: R" in text for text in texts(app))
+        app.run()
+        assert not app.warning, "the address now names what is shown"
+
+
+def test_a_choice_that_takes_back_an_earlier_one_is_no_wrong_address(place):
+    place("many")
+    app = go(opened(), "items", result="1")
+    box = app.selectbox(key="items dataset")
+    other = next(name for name in box.options if name != box.value)
+    box.select(other).run()
+    assert not app.exception and not app.warning and app.selectbox(key="items dataset").value == other
+
+
 def test_results_show_interval_items_cost_spec_ties_and_links(place):
     place("one")
     app = opened()
