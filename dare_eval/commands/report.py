@@ -44,6 +44,7 @@ def report(
 
 def find_baseline(name: str, run: Run, db: str | None) -> Baseline:
     """Return the recorded numbers that ``name`` means for ``run``: a published card, a file, or another run."""
+    from dare_eval.errors import DataError, nearest
     from dare_eval.presets.cards import find_card, known_cards
     from dare_eval.records.locate import locate
     from dare_eval.records.runs import is_run
@@ -57,7 +58,14 @@ def find_baseline(name: str, run: Run, db: str | None) -> Baseline:
         kept = read_baseline(path)  # a report.json beside the items that are used was named, so it must be readable
         if not (path.name == "report.json" and is_run(path.parent)):
             return kept
-    return baseline_of(locate(name, db).run)
+    try:
+        return baseline_of(locate(name, db).run)
+    except DataError as error:
+        hint = None if path.exists() else nearest(name, known_cards())
+        if hint is None:
+            raise
+        what = f"{error.what}; did you mean the card '{hint}'?"
+        raise DataError(what, seen=name, allowed=f"{error.allowed}; a card", remedy=f"dare-eval cards {hint}") from None
 
 
 def write_reports(reports: Sequence[RunReport], out: Path | None) -> None:

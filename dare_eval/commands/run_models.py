@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from dare_eval.errors import UsageError
+from dare_eval.errors import UsageError, unknown
 
 
 class Names(NamedTuple):
@@ -62,6 +62,8 @@ def _written(names: Names, work_dir: Path | None) -> Path:
     from dare_eval.presets.catalog import RunText, benchmarks
 
     models, suites = _split(names.models), _split(names.suites)
+    for name in models:
+        _check_model(name)
     chosen = benchmarks(_split(names.benches), suites)
     if not chosen:
         raise UsageError(
@@ -78,6 +80,20 @@ def _written(names: Names, work_dir: Path | None) -> Path:
     folder.mkdir(parents=True, exist_ok=True)
     target.write_text(text, encoding="utf-8")
     return target
+
+
+def _check_model(name: str) -> None:
+    """Raise ``UsageError`` for a model without presets, naming the shipped tiny ones with the configs that run them."""
+    from dare_eval.presets import models
+    from dare_eval.presets.cards import known_cards
+
+    if name in models():
+        return
+    tiny = {card.model: f"configs/eval/{card.config}.py" for card in known_cards().values() if card.config}
+    if name in tiny:
+        raise UsageError(f"model '{name}' is run by its config", seen=name, remedy=f"dare-eval run {tiny[name]}")
+    listed = "; ".join(f"{model}: dare-eval run {config}" for model, config in sorted(tiny.items()))
+    raise unknown("model", name, models(), remedy=f"dare-eval ls models; shipped tiny models run by config: {listed}")
 
 
 def _split(values: Sequence[str]) -> list[str]:

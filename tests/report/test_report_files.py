@@ -37,6 +37,14 @@ def test_a_damaged_report_named_as_baseline_is_refused_although_the_items_beside
     assert code == 0 and "Verdict: match" in out, "a readable report stands for its run, whose items are judged"
 
 
+def test_a_mistyped_card_is_answered_with_the_nearest(dare, make_run):
+    run = make_run("a", RIGHT, weight_hash="w")
+    code, out = dare("report", run, "--against", "tiny-sudokku/sudoku4")
+    assert code == 4 and "did you mean the card 'tiny-sudoku/sudoku4'?" in out and "dare-eval cards" in out
+    code, out = dare("report", run, "--against", "zzzzqqqq")
+    assert code == 4 and "the card" not in out
+
+
 def test_numbers_of_a_model_with_another_name_are_judged_and_said(dare, make_run, tmp_path):
     first, second = (make_run(n, RIGHT, weight_hash="w", model=n) for n in ("old-model", "new-model"))
     said = "'new-model' is judged against numbers recorded for 'old-model'"
