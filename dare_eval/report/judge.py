@@ -92,8 +92,8 @@ def judge(found: RunRow, recorded: Recorded | None, outcome: str | None) -> Judg
     if recorded is not None:
         changed = tuple(changes(recorded.settings, found.settings, partial=recorded.partial))
     verdict, reason = _verdict(found, recorded, outcome, changed)
-    if recorded is not None and recorded.model != row.model:
-        reason += f"; recorded for model '{recorded.model}'"
+    if recorded is not None and recorded.origin != row.model:
+        reason += f"; recorded for model '{recorded.origin}'"
     return Judgement(row.model, row.dataset, row.metric, found, recorded, verdict, reason, changed)
 
 

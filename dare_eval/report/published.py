@@ -148,6 +148,7 @@ def baseline_of_card(card: Card, run: Run) -> Baseline:
         settings=settings,
         partial=True,
         source=card.source,
+        called=card.model,
     )
     return Baseline(name=f"card {card.name} ({card.source})", numbers=(number,), whole=False)
 

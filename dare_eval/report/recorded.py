@@ -26,7 +26,7 @@ KIND, VERSION = "dare-baseline", 1
 UNEQUAL_ANYWAY = ("device", "attn_backend", "packages", "git", "batch_size", "model_id")
 """Settings of a run that belong to its environment or only name things."""
 _TYPES: Rules = (
-    (("model", "dataset", "metric", "source", "outcome"), TEXT),
+    (("model", "dataset", "metric", "source", "outcome", "called"), TEXT),
     (("value", "low", "high"), NUMBER),
     (("n", "decimals"), WHOLE),
     (("settings",), OBJECT),
@@ -55,6 +55,13 @@ class Recorded:
     outcome: str | None = None
     """Hash of all verdicts (:func:`outcome_hash`)."""
     source: str = ""
+    called: str | None = None
+    """The model's name at the source, where ``model`` is that of the run that is judged (cards)."""
+
+    @property
+    def origin(self) -> str:
+        """Return the name of the model that the number is of."""
+        return self.called or self.model
 
     @property
     def key(self) -> tuple[str, str, str]:

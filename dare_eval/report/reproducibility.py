@@ -63,10 +63,10 @@ def verdict_of(reports: Sequence[RunReport]) -> str:
 def renamed(reports: Sequence[RunReport]) -> list[str]:
     """Return a sentence per model that was judged against the numbers of a model with another name."""
     found = {
-        (report.run.run_id, one.model, one.recorded.model): None
+        (report.run.run_id, one.model, one.recorded.origin): None
         for report in reports
         for one in report.judgements
-        if one.recorded is not None and one.recorded.model != one.model
+        if one.recorded is not None and one.recorded.origin != one.model
     }
     return [
         f"{run}: model names differ: '{model}' is judged against numbers recorded for '{recorded}'"

@@ -56,6 +56,8 @@ def test_numbers_of_a_model_with_another_name_are_judged_and_said(dare, make_run
     assert said in (tmp_path / "report" / "report.md").read_text()
     code, out = dare("report", second, "--against", second)
     assert code == 0 and "recorded for" not in out
+    out = dare("report", second, "--against", "llada-8b-instruct/gsm8k", "--out", tmp_path / "card")[1]
+    assert "'new-model' is judged against numbers recorded for 'llada-8b-instruct'" in out
 
 
 def test_one_decode_parameter_is_off_by_name_and_exits_with_3(dare, make_run, tmp_path):
