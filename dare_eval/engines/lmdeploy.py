@@ -15,6 +15,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from dare_eval.engines.counts import check_counts
 from dare_eval.engines.ends import EndIds
 from dare_eval.engines.http import HttpClient, HttpOptions, need
 from dare_eval.errors import SetupError, UsageError
@@ -51,10 +52,7 @@ class LMDeployOptions:
 
     def __post_init__(self) -> None:
         """Refuse values that cannot work."""
-        for name in ("tp", "dp", "ep", "max_batch_size"):
-            value = getattr(self, name)
-            if isinstance(value, bool) or not isinstance(value, int) or value < 1:
-                raise UsageError(f"engine option '{name}' is no count", seen=value, allowed=">= 1")
+        check_counts(self, "tp", "dp", "ep", "max_batch_size")
         if not 0 < self.cache_max_entry_count < 1:
             raise UsageError(
                 "cache_max_entry_count is out of range", seen=self.cache_max_entry_count, allowed="between 0 and 1"

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from dare_eval.engines.counts import check_counts
 from dare_eval.engines.ends import EndIds
 from dare_eval.engines.sglang_names import ALGORITHM, ALL_TOKENS
 from dare_eval.errors import UsageError
@@ -40,10 +41,7 @@ class SGLangOptions:
 
     def __post_init__(self) -> None:
         """Refuse layouts that the engine does not have."""
-        for name in ("tp", "dp", "ep", "pp", "max_running_requests"):
-            value = getattr(self, name)
-            if isinstance(value, bool) or not isinstance(value, int) or value < 1:
-                raise UsageError(f"engine option '{name}' is no count", seen=value, allowed=">= 1")
+        check_counts(self, "tp", "dp", "ep", "pp", "max_running_requests")
         if self.pp > 1:
             raise UsageError(
                 "SGLang has no pipeline parallelism in diffusion mode: a block is denoised in many passes over the "
