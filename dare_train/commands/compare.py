@@ -2,29 +2,37 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Annotated, Any
 
 import typer
 
+from dare_eval.commands.options import takes
 from dare_train.commands.options import Config, OutputDir, ShowConfig
 
 NAMES = "Rows by name, comma-separated: base, sft, vrpo, algorithms (all: every one), stages joined by +."
 
 
-def compare(
-    config: Config = None,
-    algos: Annotated[str | None, typer.Option("--algos", help=NAMES)] = None,
-    seeds: Annotated[int | None, typer.Option("--seeds", min=1, help="Training seeds per row.")] = None,
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CompareOptions:
+    """The options of a comparison."""
+
+    config: Config = None
+    algos: Annotated[str | None, typer.Option(help=NAMES)] = None
+    seeds: Annotated[int | None, typer.Option(min=1, help="Training seeds per row.")] = None
     budget: Annotated[
         str | None,
         typer.Option(help="CURRENCY=AMOUNT per row: cpu_seconds, seconds, rollout_tokens, forwards or steps."),
-    ] = None,
-    output_dir: OutputDir = None,
-    show_config: ShowConfig = False,
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Check every row, print the plan and stop.")] = False,
-    nproc: Annotated[int, typer.Option("--nproc", min=1, help="Runs side by side on this machine.")] = 1,
-    ray: Annotated[bool, typer.Option("--ray", help="Spread the runs over a Ray cluster (extra 'ray').")] = False,
-) -> None:
+    ] = None
+    output_dir: OutputDir = None
+    show_config: ShowConfig = False
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Check every row, print the plan and stop.")] = False
+    nproc: Annotated[int, typer.Option(min=1, help="Runs side by side on this machine.")] = 1
+    ray: Annotated[bool, typer.Option("--ray", help="Spread the runs over a Ray cluster (extra 'ray').")] = False
+
+
+@takes(CompareOptions)
+def compare(options: CompareOptions) -> None:
     """Train several rows alike and compare them: scores pooled over seeds, paired tests, ties, what was not equal.
 
     Without --config the shipped Countdown model is the base: dare-train compare --algos sft,d1,cj_grpo --seeds 3
@@ -43,26 +51,27 @@ def compare(
     from dare_train.rl.defaults import default_comparison
     from dare_train.settings import read_yaml, to_yaml, validate
 
-    config = config or default_comparison()
+    config = options.config or default_comparison()
     record: dict[str, Any] = read_yaml(config)
-    if algos:
-        record["rows"] = _rows(algos)
+    if options.algos:
+        record["rows"] = _rows(options.algos)
     if not record.get("rows"):
         raise UsageError("nothing to compare", remedy="--algos sft,d1,cj_grpo, or --config")
-    given = {"seeds": seeds, "output_dir": output_dir, "budget": read_budget(budget) if budget else None}
+    budget = read_budget(options.budget) if options.budget else None
+    given = {"seeds": options.seeds, "output_dir": options.output_dir, "budget": budget}
     record |= {key: value for key, value in given.items() if value is not None}
     found = validate(CompareConfig, record)
     console, home = output_console(), config.parent
-    if show_config:
+    if options.show_config:
         console.out(to_yaml(found), end="", highlight=False)
         return
-    if dry_run:
+    if options.dry_run:
         rows = plan_rows(found, home)
         check_rows(rows)
         show_plan(found, rows, console)
         return
     command = "dare-train " + shlex.join(sys.argv[1:])
-    carry_out(found, home, console, command=command, nproc=nproc, ray=ray)
+    carry_out(found, home, console, command=command, nproc=options.nproc, ray=options.ray)
 
 
 def _rows(text: str) -> list[str]:

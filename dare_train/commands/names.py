@@ -19,10 +19,10 @@ def names_of(verb: str) -> Sequence[str]:
     return algorithm_names()
 
 
-def check_algo(name: str | None, verb: str) -> str | None:
-    """Return ``name`` when ``verb`` trains it; raises ``UsageError`` with the right verb or the nearest name."""
+def check_algo(name: str | None, verb: str) -> None:
+    """Raise ``UsageError`` with the right verb or the nearest name unless ``verb`` trains ``name``."""
     if name is None or name in names_of(verb):
-        return name
+        return
     for other in VERBS:
         if name in names_of(other):
             raise UsageError(
