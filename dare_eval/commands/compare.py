@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import json
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated
 
 import typer
+
+from dare_eval.commands.options import takes
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -14,21 +17,27 @@ if TYPE_CHECKING:
     from dare_eval.records.runs import Run
 
 
-def compare(
-    a: Annotated[str, typer.Argument(metavar="A", help="Run folder, report.json, run id or checkpoint name.")],
-    b: Annotated[str, typer.Argument(metavar="B", help="The same for the second run; differences are B minus A.")],
-    bench: Annotated[list[str] | None, typer.Option("--bench", help="Only this data set (repeat for several).")] = None,
-    model_a: Annotated[str | None, typer.Option(help="Model of A, where the run has several.")] = None,
-    model_b: Annotated[str | None, typer.Option(help="Model of B, where the run has several.")] = None,
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CompareOptions:
+    """The options of a comparison."""
+
+    a: Annotated[str, typer.Argument(metavar="A", help="Run folder, report.json, run id or checkpoint name.")]
+    b: Annotated[str, typer.Argument(metavar="B", help="The same for the second run; differences are B minus A.")]
+    bench: Annotated[list[str] | None, typer.Option("--bench", help="Only this data set (repeat for several).")] = None
+    model_a: Annotated[str | None, typer.Option(help="Model of A, where the run has several.")] = None
+    model_b: Annotated[str | None, typer.Option(help="Model of B, where the run has several.")] = None
     allow: Annotated[
         list[str] | None,
         typer.Option("--allow", help="Setting that may differ (it is still labelled), as prompt_hash."),
-    ] = None,
-    items: Annotated[int, typer.Option(min=0, help="Flipped items to show per data set.")] = 5,
-    templates: Annotated[int, typer.Option(min=0, help="Summarise over at least this many prompt templates.")] = 0,
-    db: Annotated[str | None, typer.Option(help="Store for checkpoint names; default DARE_DB.")] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Print everything as JSON.")] = False,
-) -> None:
+    ] = None
+    items: Annotated[int, typer.Option(min=0, help="Flipped items to show per data set.")] = 5
+    templates: Annotated[int, typer.Option(min=0, help="Summarise over at least this many prompt templates.")] = 0
+    db: Annotated[str | None, typer.Option(help="Store for checkpoint names; default DARE_DB.")] = None
+    as_json: Annotated[bool, typer.Option("--json", help="Print everything as JSON.")] = False
+
+
+@takes(CompareOptions)
+def compare(options: CompareOptions) -> None:
     """Compare two runs item by item: delta, interval, p, wins and losses, flipped items, unequal budgets.
 
     Refuses (exit code 2) when prompts, templates, extractors, lengths or items make the scores different
@@ -42,23 +51,24 @@ def compare(
     from dare_eval.records.locate import locate
     from dare_eval.records.templates import over_templates
 
-    left, right = locate(a, db), locate(b, db)
-    _tell_damage([(left.run, model_a or left.model), (right.run, model_b or right.model)], bench)
+    left, right = locate(options.a, options.db), locate(options.b, options.db)
+    model_a, model_b = options.model_a or left.model, options.model_b or right.model
+    _tell_damage([(left.run, model_a), (right.run, model_b)], options.bench)
     found = compare_runs(
         left.run,
         right.run,
-        model_a=model_a or left.model,
-        model_b=model_b or right.model,
-        benches=bench or (),
-        allow=allow or (),
+        model_a=model_a,
+        model_b=model_b,
+        benches=options.bench or (),
+        allow=options.allow or (),
     )
-    sides = (left.run, model_a or left.model, "--model-a"), (right.run, model_b or right.model, "--model-b")
-    found = _with_floors(found, [(run, pick_model(run, name, option)) for run, name, option in sides], db)
-    spread = over_templates(found.benchmarks, templates) if templates else []
-    if as_json:
+    sides = (left.run, model_a, "--model-a"), (right.run, model_b, "--model-b")
+    found = _with_floors(found, [(run, pick_model(run, name, option)) for run, name, option in sides], options.db)
+    spread = over_templates(found.benchmarks, options.templates) if options.templates else []
+    if options.as_json:
         typer.echo(json.dumps(found.to_dict() | {"templates": [asdict(row) for row in spread]}, indent=1))
     else:
-        show_comparison(found, output_console(), items=items, templates=spread)
+        show_comparison(found, output_console(), items=options.items, templates=spread)
     _refuse_if_nothing_compared(found)
 
 

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import json
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
+
+from dare_eval.commands.options import takes
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -15,17 +18,23 @@ if TYPE_CHECKING:
     from dare_eval.runtime.noise_config import Noise
 
 
-def noise(
-    config: Annotated[Path, typer.Argument(help="OpenCompass config, such as configs/eval/tiny_sudoku.py.")],
-    batch_sizes: Annotated[str, typer.Option(help="Batch sizes beside the config's own, by commas.")] = "1,8",
-    attention: Annotated[str, typer.Option(help="Attention back ends beside the config's own, by commas.")] = "flex",
-    dtypes: Annotated[str, typer.Option(help="Compute types beside the config's own, by commas.")] = "bfloat16",
-    limit: Annotated[int | None, typer.Option(min=1, help="Only the first N items of each data set.")] = None,
-    work_dir: Annotated[Path | None, typer.Option("--work-dir", "-w", help="Folder of the runs.")] = None,
-    workers: Annotated[int | None, typer.Option(min=1, help="Processes per model.")] = None,
-    db: Annotated[str | None, typer.Option(help="Store; default DARE_DB, else sqlite:///runs/.dare.db.")] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Print as JSON; progress goes to stderr.")] = False,
-) -> None:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NoiseOptions:
+    """The options of a measurement of noise."""
+
+    config: Annotated[Path, typer.Argument(help="OpenCompass config, such as configs/eval/tiny_sudoku.py.")]
+    batch_sizes: Annotated[str, typer.Option(help="Batch sizes beside the config's own, by commas.")] = "1,8"
+    attention: Annotated[str, typer.Option(help="Attention back ends beside the config's own, by commas.")] = "flex"
+    dtypes: Annotated[str, typer.Option(help="Compute types beside the config's own, by commas.")] = "bfloat16"
+    limit: Annotated[int | None, typer.Option(min=1, help="Only the first N items of each data set.")] = None
+    work_dir: Annotated[Path | None, typer.Option("--work-dir", "-w", help="Folder of the runs.")] = None
+    workers: Annotated[int | None, typer.Option(min=1, help="Processes per model.")] = None
+    db: Annotated[str | None, typer.Option(help="Store; default DARE_DB, else sqlite:///runs/.dare.db.")] = None
+    as_json: Annotated[bool, typer.Option("--json", help="Print as JSON; progress goes to stderr.")] = False
+
+
+@takes(NoiseOptions)
+def noise(options: NoiseOptions) -> None:
     """Run CONFIG as it is and once per changed setting, and store the item flip rate as a floor under differences.
 
     A back end that this machine lacks is a failed model of the run; the others count. dare-eval compare shows the
@@ -38,21 +47,22 @@ def noise(
     from dare_eval.records.store import Store
     from dare_eval.runtime.noise_config import ATTENTION, BATCH, DTYPE, plan_noise
 
-    axes: dict[str, list[Any]] = {BATCH: _whole(batch_sizes), ATTENTION: _names(attention), DTYPE: _names(dtypes)}
-    _check_names(axes[ATTENTION], axes[DTYPE])
-    cfg = load_config(config)
-    place = work_dir or Path("runs/noise") / config.stem
-    folder = prepare(cfg, work_dir=place, fresh=True, limit=limit, scorer=None, workers=workers)
+    attention, dtypes = _names(options.attention), _names(options.dtypes)
+    _check_names(attention, dtypes)
+    axes: dict[str, list[Any]] = {BATCH: _whole(options.batch_sizes), ATTENTION: attention, DTYPE: dtypes}
+    cfg = load_config(options.config)
+    place = options.work_dir or Path("runs/noise") / options.config.stem
+    folder = prepare(cfg, work_dir=place, fresh=True, limit=options.limit, scorer=None, workers=options.workers)
     planned = plan_noise(cfg, axes)
     cfg["models"], cfg["datasets"] = planned.models, planned.datasets
     cfg["model_dataset_combinations"] = planned.combinations
-    code = run_quietly(cfg, config.name, folder, fresh=True)
+    code = run_quietly(cfg, options.config.name, folder, fresh=True)
     run, floors = _floors(folder, planned)
     if not floors:
         raise IncompleteError("no variation gave a result to compare", seen=run, remedy=f"dare-eval show {run}")
     write_noise(run, floors)
-    Store(db).register_evaluation(run)
-    if as_json:
+    Store(options.db).register_evaluation(run)
+    if options.as_json:
         from dataclasses import asdict
 
         typer.echo(json.dumps({"run": str(run), "floors": [asdict(one) for one in floors]}, indent=1))

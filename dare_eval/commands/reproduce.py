@@ -73,15 +73,13 @@ def _evaluate(
             f"card '{card.name}' is about the shipped checkpoint", seen=f"--path {path}", remedy="leave --path out"
         )
     options = {"work_dir": folder, "fresh": fresh, "limit": limit, "workers": workers}
-    options |= {"scorer": None, "template": None, "check_only": False, "engine": None, "suite": None}
     try:
         if card.config is not None:
             packaged = Path(__file__).parents[1] / "configs" / "eval" / f"{card.config}.py"
             named = packaged if packaged.exists() else Path(card.config)
-            run(config=named, model=None, bench=None, change=None, path=None, **options)  # type: ignore[arg-type]
+            run(config=named, **options)
         else:
-            bench = [str(card.bench)]
-            run(config=None, model=[card.model], bench=bench, change=_changes(card), path=path, **options)  # type: ignore[arg-type]
+            run(model=[card.model], bench=[str(card.bench)], change=_changes(card), path=path, **options)
     except SystemExit as end:
         if end.code not in (None, 0, IncompleteError.exit_code):
             raise

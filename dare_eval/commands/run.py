@@ -5,44 +5,57 @@ It is checked before it starts and continued when it was interrupted.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from dare_eval.commands.options import takes
 
-def run(
+if TYPE_CHECKING:
+    from dare_eval.commands.run_models import Names
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunOptions:
+    """The options of an evaluation."""
+
     config: Annotated[
-        Path | None, typer.Argument(help="OpenCompass config, such as configs/eval/tiny_sudoku.py.")
-    ] = None,
+        Path | None,
+        typer.Argument(help="OpenCompass config, such as configs/eval/tiny_sudoku.py."),
+    ] = None
     model: Annotated[
         list[str] | None, typer.Option(help="Models by name (dare-eval ls models), in CONFIG's place.")
-    ] = None,
-    bench: Annotated[list[str] | None, typer.Option(help="Their benchmarks, as in gsm8k,math500.")] = None,
-    suite: Annotated[list[str] | None, typer.Option(help="Named batteries of benchmarks, as in d1.")] = None,
-    path: Annotated[str | None, typer.Option(help="Checkpoint in the place of the model's own.")] = None,
-    engine: Annotated[str | None, typer.Option(help="What decodes; default native, in this process.")] = None,
+    ] = None
+    bench: Annotated[list[str] | None, typer.Option(help="Their benchmarks, as in gsm8k,math500.")] = None
+    suite: Annotated[list[str] | None, typer.Option(help="Named batteries of benchmarks, as in d1.")] = None
+    path: Annotated[str | None, typer.Option(help="Checkpoint in the place of the model's own.")] = None
+    engine: Annotated[str | None, typer.Option(help="What decodes; default native, in this process.")] = None
     change: Annotated[
         list[str] | None,
         typer.Option("--set", help="Decode setting in place of the preset's: cache=dual. With --engine also url."),
-    ] = None,
+    ] = None
     work_dir: Annotated[
         Path | None, typer.Option("--work-dir", "-w", help="Folder of the runs; default: the config's.")
-    ] = None,
-    fresh: Annotated[bool, typer.Option("--fresh", help="Start anew even if the last run was interrupted.")] = False,
-    limit: Annotated[int | None, typer.Option(min=1, help="Only the first N items of each data set.")] = None,
-    scorer: Annotated[str | None, typer.Option(help="dare, upstream or both.")] = None,
+    ] = None
+    fresh: Annotated[bool, typer.Option("--fresh", help="Start anew even if the last run was interrupted.")] = False
+    limit: Annotated[int | None, typer.Option(min=1, help="Only the first N items of each data set.")] = None
+    scorer: Annotated[str | None, typer.Option(help="dare, upstream or both.")] = None
     workers: Annotated[
         int | None, typer.Option(min=1, help="Processes per model; each data set is cut accordingly.")
-    ] = None,
+    ] = None
     template: Annotated[
         int | None, typer.Option(min=1, help="Ask in the k-th of the equivalent prompt templates; 1 is the config's.")
-    ] = None,
+    ] = None
     policy: Annotated[
         list[str] | None, typer.Option("--scoring-policy", help="How answers are read, as in percent=ratio.")
-    ] = None,
-    check_only: Annotated[bool, typer.Option("--check", help="Check the config and stop.")] = False,
-) -> None:
+    ] = None
+    check_only: Annotated[bool, typer.Option("--check", help="Check the config and stop.")] = False
+
+
+@takes(RunOptions)
+def run(options: RunOptions) -> None:
     """Evaluate CONFIG: check it, run what is missing, print the table; exit code 3 when anything is incomplete.
 
     The same as opencompass CONFIG, with every class, model and data set checked first. A run that was interrupted
@@ -50,26 +63,49 @@ def run(
     the config into the folder of the run: dare-eval run --model llada-8b-instruct --bench gsm8k,math500
     """
     from dare_eval.commands.run_config import load_config, prepare, switches, unfinished_run
-    from dare_eval.commands.run_models import Names, chosen_config, use_path
+    from dare_eval.commands.run_models import chosen_config, use_path
     from dare_eval.runtime.preflight import check_config
 
-    names = Names(model or (), bench or (), suite or (), change or (), path, engine)
-    given, config = config, chosen_config(config, names, work_dir)
+    config = chosen_config(options.config, _names(options), options.work_dir)
     cfg = load_config(config)
-    if given is not None and path is not None:
-        use_path(cfg, path)
-    folder = prepare(cfg, work_dir=work_dir, fresh=fresh, limit=limit, scorer=scorer, workers=workers)
-    cfg.update(({"template": template} if template else {}) | ({"scoring_policy": switches(policy)} if policy else {}))
+    if options.config is not None and options.path is not None:
+        use_path(cfg, options.path)
+    folder = prepare(
+        cfg,
+        work_dir=options.work_dir,
+        fresh=options.fresh,
+        limit=options.limit,
+        scorer=options.scorer,
+        workers=options.workers,
+    )
+    if options.template:
+        cfg["template"] = options.template
+    if options.policy:
+        cfg["scoring_policy"] = switches(options.policy)
     check_config(cfg)
-    if check_only:
+    if options.check_only:
         typer.echo(f"{config}: {len(cfg['models'])} models, {len(cfg['datasets'])} data sets, all of them usable")
         return
     _check_writable(folder)
     arguments = ["-w", str(folder)]
-    if not fresh and (earlier := unfinished_run(folder)):
+    if not options.fresh and (earlier := unfinished_run(folder)):
         typer.echo(f"continuing {folder / earlier} (--fresh starts anew)")
         arguments += ["-r", earlier]
     _opencompass(cfg, config.name, arguments)
+
+
+def _names(options: RunOptions) -> Names:
+    """Return what stands in the place of a config."""
+    from dare_eval.commands.run_models import Names
+
+    return Names(
+        models=options.model or (),
+        benches=options.bench or (),
+        suites=options.suite or (),
+        changes=options.change or (),
+        path=options.path,
+        engine=options.engine,
+    )
 
 
 def _check_writable(folder: Path) -> None:

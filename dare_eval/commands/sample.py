@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import json
 import sys
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated
 
 import typer
+
+from dare_eval.commands.options import takes
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -21,17 +24,23 @@ Dtype = Annotated[str, typer.Option(help="Compute type: float32, bfloat16, float
 Trace = Annotated[bool, typer.Option("--trace", help="List which positions were revealed at which step.")]
 
 
-def sample(
-    model: Annotated[str, typer.Argument(help="Shipped name, name of the preset table, folder or hub id.")],
-    prompt: Annotated[str | None, typer.Option("--prompt", "-p", help="The prompt; default: standard input.")] = None,
-    settings: Settings = None,
-    preset: Preset = None,
-    raw: Annotated[bool, typer.Option("--raw", help="Continue the text as it is, without a chat template.")] = False,
-    device: Device = "auto",
-    dtype: Dtype = "float32",
-    trace: Trace = False,
-    as_json: Annotated[bool, typer.Option("--json", help="Print answer, cost and step map as JSON.")] = False,
-) -> None:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SampleOptions:
+    """The options of one answer."""
+
+    model: Annotated[str, typer.Argument(help="Shipped name, name of the preset table, folder or hub id.")]
+    prompt: Annotated[str | None, typer.Option("--prompt", "-p", help="The prompt; default: standard input.")] = None
+    settings: Settings = None
+    preset: Preset = None
+    raw: Annotated[bool, typer.Option("--raw", help="Continue the text as it is, without a chat template.")] = False
+    device: Device = "auto"
+    dtype: Dtype = "float32"
+    trace: Trace = False
+    as_json: Annotated[bool, typer.Option("--json", help="Print answer, cost and step map as JSON.")] = False
+
+
+@takes(SampleOptions)
+def sample(options: SampleOptions) -> None:
     """Decode one answer and show which positions were revealed at which step, and what it cost.
 
     Piped, the answer alone goes to standard output. Example: dare-eval sample tiny-countdown -p "3 5 7 = 26"
@@ -39,19 +48,28 @@ def sample(
     from dare_eval.commands.terminal import cost_line, open_terminal
     from dare_eval.errors import UsageError
 
-    asked = prompt if prompt is not None else sys.stdin.read().strip() if not sys.stdin.isatty() else ""
+    asked = options.prompt
+    if asked is None:
+        asked = "" if sys.stdin.isatty() else sys.stdin.read().strip()
     if not asked.strip():
         raise UsageError("there is no prompt", remedy='--prompt "..." or a text on standard input')
-    opened = open_terminal(model, settings=settings or [], preset=preset, raw=raw, device=device, dtype=dtype)
+    opened = open_terminal(
+        options.model,
+        settings=options.settings or [],
+        preset=options.preset,
+        raw=options.raw,
+        device=options.device,
+        dtype=options.dtype,
+    )
     console = stdout_console()
-    view = view_for(opened, console, live=console.is_terminal and not as_json)
+    view = view_for(opened, console, live=console.is_terminal and not options.as_json)
     result = opened.answer(asked, view)
-    if as_json:
+    if options.as_json:
         names = ("text", "tokens", "nfe", "nfe_by_block", "generated_tokens", "wall_s", "step_map", "edits", "stop")
         found = {name: getattr(result, name) for name in names}
         typer.echo(json.dumps({**found, "decode_spec": opened.spec.to_dict()}, indent=1))
         return
-    show_answer(console, view, result.text, trace=trace)
+    show_answer(console, view, result.text, trace=options.trace)
     typer.echo(cost_line(result), err=not console.is_terminal)
 
 

@@ -6,10 +6,13 @@ import contextlib
 import json
 import os
 import sys
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
+
+from dare_eval.commands.options import takes
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -19,30 +22,38 @@ if TYPE_CHECKING:
     from dare_eval.runtime.sweep_config import Sweep
 
 Values = Annotated[str | None, typer.Option(help="Values, separated by commas.", show_default=False)]
+SWEPT = ("policy", "cache", "block_length", "gen_length", "steps", "threshold", "factor", "temperature")
+"""Decode settings that have an option of their own."""
 
 
-def sweep(
-    model: Annotated[str, typer.Argument(help="A model of CONFIG or of the preset table, a folder or a hub id.")],
-    config: Annotated[Path, typer.Argument(help="OpenCompass config that names the data sets.")],
-    policy: Annotated[str | None, typer.Option(help="Policies, separated by commas, or all.")] = None,
-    cache: Annotated[str | None, typer.Option(help="Caches, separated by commas, or all.")] = None,
-    steps: Values = None,
-    threshold: Values = None,
-    factor: Values = None,
-    block_length: Values = None,
-    gen_length: Values = None,
-    temperature: Values = None,
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SweepOptions:
+    """The options of a sweep."""
+
+    model: Annotated[str, typer.Argument(help="A model of CONFIG or of the preset table, a folder or a hub id.")]
+    config: Annotated[Path, typer.Argument(help="OpenCompass config that names the data sets.")]
+    policy: Annotated[str | None, typer.Option(help="Policies, separated by commas, or all.")] = None
+    cache: Annotated[str | None, typer.Option(help="Caches, separated by commas, or all.")] = None
+    steps: Values = None
+    threshold: Values = None
+    factor: Values = None
+    block_length: Values = None
+    gen_length: Values = None
+    temperature: Values = None
     others: Annotated[
         list[str] | None, typer.Option("--set", help="Any other decode setting: key=v1,v2; repeatable.")
-    ] = None,
-    templates: Annotated[int, typer.Option(min=0, help="Ask in this many equivalent prompt templates.")] = 0,
-    limit: Annotated[int | None, typer.Option(min=1, help="Only the first N items of each data set.")] = None,
-    work_dir: Annotated[Path | None, typer.Option("--work-dir", "-w", help="Folder of the runs.")] = None,
-    fresh: Annotated[bool, typer.Option("--fresh", help="Start anew even if the last run was interrupted.")] = False,
-    workers: Annotated[int | None, typer.Option(min=1, help="Processes per setting.")] = None,
-    db: Annotated[str | None, typer.Option(help="Store; default DARE_DB, else sqlite:///runs/.dare.db.")] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Print everything as JSON; progress goes to stderr.")] = False,
-) -> None:
+    ] = None
+    templates: Annotated[int, typer.Option(min=0, help="Ask in this many equivalent prompt templates.")] = 0
+    limit: Annotated[int | None, typer.Option(min=1, help="Only the first N items of each data set.")] = None
+    work_dir: Annotated[Path | None, typer.Option("--work-dir", "-w", help="Folder of the runs.")] = None
+    fresh: Annotated[bool, typer.Option("--fresh", help="Start anew even if the last run was interrupted.")] = False
+    workers: Annotated[int | None, typer.Option(min=1, help="Processes per setting.")] = None
+    db: Annotated[str | None, typer.Option(help="Store; default DARE_DB, else sqlite:///runs/.dare.db.")] = None
+    as_json: Annotated[bool, typer.Option("--json", help="Print everything as JSON; progress goes to stderr.")] = False
+
+
+@takes(SweepOptions)
+def sweep(options: SweepOptions) -> None:
     """Decode the data sets of CONFIG under every combination of the values, and print quality against forwards.
 
     A policy takes the fields it reads; combinations that cannot work are listed with the reason. The run enters the
@@ -54,21 +65,21 @@ def sweep(
     from dare_eval.runtime.sweep_config import datasets_for, plan_sweep
     from dare_eval.runtime.sweep_grid import parse_grid
 
-    named = {"policy": policy, "cache": cache, "block_length": block_length, "gen_length": gen_length}
-    named |= {"steps": steps, "threshold": threshold, "factor": factor, "temperature": temperature}
-    grid = parse_grid(named, others or [])
+    named = {name: getattr(options, name) for name in SWEPT}
+    grid = parse_grid(named, options.others or [])
+    config, fresh = options.config, options.fresh
     cfg = load_config(config)
-    name = model.rstrip("/").rpartition("/")[2]
-    place = work_dir or Path("runs/sweep") / f"{name}-{config.stem}"
-    folder = prepare(cfg, work_dir=place, fresh=fresh, limit=limit, scorer=None, workers=workers)
-    base = base_model(model, cfg)
-    planned = plan_sweep(base, datasets_for(base, cfg), grid, templates)
+    name = options.model.rstrip("/").rpartition("/")[2]
+    place = options.work_dir or Path("runs/sweep") / f"{name}-{config.stem}"
+    folder = prepare(cfg, work_dir=place, fresh=fresh, limit=options.limit, scorer=None, workers=options.workers)
+    base = base_model(options.model, cfg)
+    planned = plan_sweep(base, datasets_for(base, cfg), grid, options.templates)
     cfg["models"], cfg["datasets"] = planned.models, planned.datasets
     cfg["model_dataset_combinations"] = combinations(planned)
     code = run_quietly(cfg, config.name, folder, fresh=fresh)
-    run, points = _results(folder, planned, templated=templates > 0)
-    stored = _register(run, db)
-    if as_json:
+    run, points = _results(folder, planned, templated=options.templates > 0)
+    stored = _register(run, options.db)
+    if options.as_json:
         typer.echo(json.dumps(_record(run, planned, points, stored), indent=1))
     else:
         from dare_eval.commands.sweep_text import show_sweep
