@@ -10,7 +10,6 @@ not depend on the batch's other rows. One forward per token. Leaves out likeliho
 from __future__ import annotations
 
 import dataclasses
-import inspect
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -23,7 +22,8 @@ from opencompass.models.base_api import APITemplateParser
 from dare_eval.errors import DataError, UsageError, unknown
 from dare_eval.inferencers.rows import Row
 from dare_eval.models.engine import build_options
-from dare_eval.models.texts import HUMAN_BOT_ROUND, GenText, cut_at_stops, render_chat, row_seed
+from dare_eval.models.settings import check_names
+from dare_eval.models.texts import HUMAN_BOT_ROUND, GenText, cut_at_stops, render_chat, row_seeds
 from dare_eval.networks import resolve_model_path
 from dare_eval.records.provenance import weight_hash
 from dare_eval.runtime.model_facts import ModelFacts
@@ -88,10 +88,7 @@ class ArModel(BaseModel):
     @classmethod
     def facts(cls, settings: Mapping[str, Any]) -> ModelFacts:
         """Check ``settings`` and the checkpoint's small files."""
-        known = [name for name in inspect.signature(cls.__init__).parameters if name != "self"]
-        for name in settings:
-            if name not in known:
-                raise unknown(f"setting of {cls.__name__}", name, known)
+        check_names(cls, settings)
         if not settings.get("path") or not settings.get("generation"):
             raise UsageError(f"{cls.__name__} needs path and generation", allowed="generation=dict(gen_length=...)")
         generation: Generation = build_options(Generation, settings["generation"])
@@ -109,9 +106,7 @@ class ArModel(BaseModel):
         """Decode one batch."""
         import torch
 
-        known: Sequence[Row | None] = rows if rows is not None else [None] * len(inputs)
         texts = [render_chat(self.tokenizer, one) if self.chat else str(one) for one in inputs]
-        names = [row.item_id if row is not None else text for text, row in zip(texts, known, strict=True)]
         batch = self.tokenizer(texts, return_tensors="pt", padding=True, add_special_tokens=not self.chat)
         self._check_room(batch["attention_mask"].sum(-1).tolist())
         started = time.perf_counter()
@@ -120,7 +115,7 @@ class ArModel(BaseModel):
                 **{name: batch[name].to(self.network.device) for name in ("input_ids", "attention_mask")},
                 max_new_tokens=self.generation.gen_length,
                 do_sample=False,
-                logits_processor=self._noise([row_seed(self.generation.seed, name) for name in names]),
+                logits_processor=self._noise(row_seeds(self.generation.seed, rows, texts)),
                 pad_token_id=self.tokenizer.pad_token_id,
             )
         wall_s = (time.perf_counter() - started) / max(len(texts), 1)

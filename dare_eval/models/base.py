@@ -21,7 +21,7 @@ from dare_eval.inferencers.likelihood import LikelihoodTask
 from dare_eval.inferencers.rows import Row
 from dare_eval.models.likelihood import LikelihoodModel
 from dare_eval.models.settings import check_settings, context_limit, place_of
-from dare_eval.models.texts import HUMAN_BOT_ROUND, GenText, cut_at_stops, row_seed
+from dare_eval.models.texts import HUMAN_BOT_ROUND, GenText, cut_at_stops, row_seeds
 from dare_eval.models.tokens import Codec, Encoded
 from dare_eval.models.x0 import x0_changes
 from dare_eval.records.provenance import weight_hash
@@ -181,15 +181,17 @@ class DiffusionModel(LikelihoodModel, BaseModel):
         """Decode one batch; ``rows`` names the items, which fixes each row's seed whatever the batch."""
         from dare_eval.decoding import RecordOptions, decode
 
-        spec = self.spec
+        prompts, seeds = self.encode_batch(inputs, rows)
+        self._warm_up(prompts[0].ids)
+        record = RecordOptions() if self.record_x0 else None
+        results = decode(self.network, [one.ids for one in prompts], self.spec, row_seeds=seeds, record=record)
+        return [self._answer(result, one, stopping_criteria) for result, one in zip(results, prompts, strict=True)]
+
+    def encode_batch(self, inputs: Sequence[Any], rows: Sequence[Row] | None) -> tuple[list[Encoded], list[int]]:
+        """Return the ids and the seed of each row."""
         known: Sequence[Row | None] = rows if rows is not None else [None] * len(inputs)
         prompts = [self.encode(prompt, row) for prompt, row in zip(inputs, known, strict=True)]
-        names = [row.item_id if row is not None else one.text for one, row in zip(prompts, known, strict=True)]
-        self._warm_up(prompts[0].ids)
-        seeds = [row_seed(spec.seed, name) for name in names]
-        record = RecordOptions() if self.record_x0 else None
-        results = decode(self.network, [one.ids for one in prompts], spec, row_seeds=seeds, record=record)
-        return [self._answer(result, one, stopping_criteria) for result, one in zip(results, prompts, strict=True)]
+        return prompts, row_seeds(self.spec.seed, rows, [one.text for one in prompts])
 
     def encode(self, prompt: Any, row: Row | None = None) -> Encoded:
         """Return the ids of one OpenCompass prompt; a row may say what the reply starts with."""

@@ -16,7 +16,7 @@ from dare_eval.engines.http import HttpOptions
 from dare_eval.errors import UsageError, unknown
 from dare_eval.inferencers.rows import Row
 from dare_eval.models.base import STATS, DiffusionModel
-from dare_eval.models.texts import GenText, cut_at_stops, row_seed
+from dare_eval.models.texts import GenText, cut_at_stops
 from dare_eval.runtime.model_facts import ModelFacts
 from dare_eval.spec import DecodeSpec
 
@@ -89,10 +89,7 @@ class EngineModel(DiffusionModel):
         stopping_criteria: Sequence[str] = (),
     ) -> list[GenText]:
         """Decode one batch; the seeds are those of in-process decoding, the random numbers the engine's own."""
-        known: Sequence[Row | None] = rows if rows is not None else [None] * len(inputs)
-        prompts = [self.encode(prompt, row) for prompt, row in zip(inputs, known, strict=True)]
-        names = [row.item_id if row is not None else one.text for one, row in zip(prompts, known, strict=True)]
-        seeds = [row_seed(self.spec.seed, name) for name in names]
+        prompts, seeds = self.encode_batch(inputs, rows)
         results = self.start(self.spec).generate(
             [one.ids for one in prompts], self.spec, seeds, [one.text for one in prompts]
         )

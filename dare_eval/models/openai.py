@@ -10,7 +10,6 @@ asks for the rest.
 from __future__ import annotations
 
 import dataclasses
-import inspect
 from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar
 
@@ -19,10 +18,11 @@ from opencompass.models.base_api import APITemplateParser
 
 from dare_eval.engines.http import HttpOptions
 from dare_eval.engines.openai import Answer, OpenAIClient, Sampling
-from dare_eval.errors import UsageError, unknown
+from dare_eval.errors import UsageError
 from dare_eval.inferencers.rows import Row
 from dare_eval.models.engine import build_options
-from dare_eval.models.texts import HUMAN_BOT_ROUND, GenText, cut_at_stops, messages, row_seed
+from dare_eval.models.settings import check_names
+from dare_eval.models.texts import HUMAN_BOT_ROUND, GenText, cut_at_stops, messages, row_seeds
 from dare_eval.runtime.model_facts import ModelFacts
 
 SEEDS = 2**31
@@ -54,10 +54,7 @@ class OpenAIModel(BaseModel):
     @classmethod
     def facts(cls, settings: Mapping[str, Any]) -> ModelFacts:
         """Check names and values without asking the server; its weights cannot be known."""
-        known = [name for name in inspect.signature(cls.__init__).parameters if name != "self"]
-        for name in settings:
-            if name not in known:
-                raise unknown(f"setting of {cls.__name__}", name, known)
+        check_names(cls, settings)
         for name in ("path", "url", "generation"):
             if not settings.get(name):
                 raise UsageError(
@@ -80,8 +77,7 @@ class OpenAIModel(BaseModel):
         if not self._checked:
             self.client.check()
             self._checked = True
-        known: Sequence[Row | None] = rows if rows is not None else [None] * len(inputs)
-        wanted = [self._wanted(prompt, row) for prompt, row in zip(inputs, known, strict=True)]
+        wanted = self._wanted(inputs, rows)
         if self.chat:
             answers = self.client.chat([messages(prompt) for prompt in inputs], wanted)
         else:
@@ -92,11 +88,11 @@ class OpenAIModel(BaseModel):
         """Return the number of words: the tokenizer is the server's."""
         return len(prompt.split())
 
-    def _wanted(self, prompt: Any, row: Row | None) -> Sampling:
+    def _wanted(self, inputs: Sequence[Any], rows: Sequence[Row] | None) -> list[Sampling]:
         if self.sampling.seed is None:
-            return self.sampling
-        name = row.item_id if row is not None else str(prompt)
-        return dataclasses.replace(self.sampling, seed=row_seed(self.sampling.seed, name) % SEEDS)
+            return [self.sampling] * len(inputs)
+        seeds = row_seeds(self.sampling.seed, rows, [str(prompt) for prompt in inputs])
+        return [dataclasses.replace(self.sampling, seed=seed % SEEDS) for seed in seeds]
 
     @staticmethod
     def _text(answer: Answer, prompt: Any, stops: Sequence[str]) -> GenText:

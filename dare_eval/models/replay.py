@@ -12,7 +12,6 @@ decoded, so token counts and speed are unknown; ``nfe`` is the recorded number o
 from __future__ import annotations
 
 import gzip
-import inspect
 import json
 import zlib
 from collections.abc import Mapping, Sequence
@@ -22,8 +21,9 @@ from typing import Any
 from opencompass.models.base import BaseModel
 from opencompass.models.base_api import APITemplateParser
 
-from dare_eval.errors import DataError, unknown
+from dare_eval.errors import DataError
 from dare_eval.inferencers.rows import Row
+from dare_eval.models.settings import check_names
 from dare_eval.models.texts import HUMAN_BOT_ROUND, GenText, last_question
 from dare_eval.records.provenance import file_sha256
 from dare_eval.runtime.data_paths import expand
@@ -65,10 +65,7 @@ class ReplayModel(BaseModel):
     @classmethod
     def facts(cls, settings: Mapping[str, Any]) -> ModelFacts:
         """Check that the recordings are there and hold the generation length asked for."""
-        known_names = [name for name in inspect.signature(cls.__init__).parameters if name != "self"]
-        for name in settings:
-            if name not in known_names:
-                raise unknown(f"setting of {cls.__name__}", name, known_names)
+        check_names(cls, settings)
         place = Path(expand(str(settings.get("path", ""))))
         first = _recordings(place, settings.get("gen_length"))[0]
         known: dict[str, Any] = {key: first[key] for key in ("gen_length", "steps", "block_length") if key in first}

@@ -7,6 +7,7 @@ checks (``dare_eval.spec``); what only a machine can tell (is there a GPU) is as
 from __future__ import annotations
 
 import importlib.util
+import inspect
 from collections.abc import Mapping
 from typing import Any
 
@@ -30,6 +31,14 @@ def check_settings(settings: Mapping[str, Any], config: Any) -> None:
         raise UsageError("meta_template has no round", seen=template, allowed="dict(round=[...]), or unset")
     if not isinstance(settings.get("record_x0", False), bool):
         raise UsageError("record_x0 is no switch", seen=repr(settings["record_x0"]), allowed="True or False")
+
+
+def check_names(wrapper: type, settings: Mapping[str, Any]) -> None:
+    """Refuse settings that ``wrapper`` does not take, naming the nearest one."""
+    known = list(inspect.signature(wrapper).parameters)
+    for name in settings:
+        if name not in known:
+            raise unknown(f"setting of {wrapper.__name__}", name, known)
 
 
 def check_device(device: Any) -> None:

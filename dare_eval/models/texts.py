@@ -11,6 +11,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from dare_eval.errors import DataError
+from dare_eval.inferencers.rows import Row
 
 HUMAN_BOT_ROUND: dict[str, Any] = {
     "round": [{"role": "HUMAN", "api_role": "HUMAN"}, {"role": "BOT", "api_role": "BOT", "generate": True}],
@@ -90,3 +91,9 @@ def cut_at_stops(text: str, stops: Sequence[str]) -> tuple[str, bool]:
 def row_seed(seed: int, identity: str) -> int:
     """Return the generator seed of one row: a hash of the spec's seed and the item (its id holds the repeat)."""
     return int.from_bytes(hashlib.sha256(f"{seed}:{identity}".encode()).digest()[:8], "big") >> 1
+
+
+def row_seeds(seed: int, rows: Sequence[Row] | None, texts: Sequence[str]) -> list[int]:
+    """Return the seed of each row of a batch: that of its item, of its prompt where no items are named."""
+    names = texts if rows is None else [row.item_id for row in rows]
+    return [row_seed(seed, name) for name in names]

@@ -6,7 +6,8 @@ import pickle
 import pytest
 
 from dare_eval.errors import DataError
-from dare_eval.models.texts import GenText, cut_at_stops, last_question, messages, render_chat, row_seed
+from dare_eval.inferencers.rows import make_rows
+from dare_eval.models.texts import GenText, cut_at_stops, last_question, messages, render_chat, row_seed, row_seeds
 
 TURNS = [
     {"role": "SYSTEM", "prompt": ""},
@@ -75,3 +76,9 @@ def test_row_seeds_differ_by_seed_and_item_and_fit_a_generator():
     assert len(seeds) == 6
     assert all(0 <= seed < 2**63 for seed in seeds)
     assert row_seed(1, "a") == row_seed(1, "a")
+
+
+def test_rows_are_seeded_by_item_and_by_prompt_where_no_item_is_named():
+    rows = make_rows([{"question": "a"}, {"question": "b"}], "letters")
+    assert row_seeds(1, rows, ["x", "x"]) == [row_seed(1, row.item_id) for row in rows]
+    assert row_seeds(1, None, ["x", "y"]) == [row_seed(1, "x"), row_seed(1, "y")]
