@@ -14,6 +14,7 @@ from rich.panel import Panel
 from rich.text import Text
 
 from dare_eval.errors import DareError
+from dare_eval.records.safe import visible
 
 
 def error_console() -> Console:
@@ -27,12 +28,12 @@ def output_console() -> Console:
 
 
 def show_error(error: DareError, console: Console | None = None) -> None:
-    """Print ``error`` as one panel on standard error."""
-    body = Text(error.what, style="bold")
+    """Print ``error`` as one panel on standard error; what would act on a terminal is written out."""
+    body = Text(visible(error.what), style="bold")
     for label, value in (("seen", error.seen), ("allowed", error.allowed), ("remedy", error.remedy)):
         if value not in (None, ""):
             body.append(f"\n{label:>7}: ", style="cyan")
-            body.append(str(value), style="not bold")
+            body.append(visible(value), style="not bold")
     title = f"{type(error).__name__} (exit code {error.exit_code})"
     (console or error_console()).print(Panel(body, title=title, border_style="red", title_align="left"))
 

@@ -41,11 +41,13 @@ def write_json(path: Path, value: Any) -> None:
 
 
 def read_json(path: Path, what: str) -> Any:
-    """Return the JSON value in ``path``; raises ``DataError`` naming ``what`` when it is missing or damaged."""
+    """Return the JSON value in ``path``; raises ``DataError`` naming ``what`` when it is missing or cannot be read."""
     try:
         return parse_json(path.read_bytes())
     except FileNotFoundError:
         raise DataError(f"{what} is missing", seen=path, remedy="check the folder, or run again") from None
+    except OSError as error:
+        raise DataError(f"{what} cannot be read: {error.strerror}", seen=path, remedy="check its permissions") from None
     except (ValueError, RecursionError) as error:
         raise DataError(
             f"{what} is not readable JSON: {error}", seen=path, remedy="restore the file or make the run again"

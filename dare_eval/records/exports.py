@@ -9,11 +9,10 @@ from __future__ import annotations
 import csv
 import io
 import json
-import re
 from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
-from dare_eval.records.safe import csv_cell, one_line
+from dare_eval.records.safe import csv_cell, markdown_text, one_line
 from dare_eval.records.tables import Result
 
 FORMATS = ("csv", "json", "markdown", "latex")
@@ -127,8 +126,9 @@ def _cost(value: float | None) -> str:
 
 
 def _md(text: str) -> str:
-    return re.sub(r"([\\`*_{}\[\]<>|#])", r"\\\1", one_line(text, 200))
+    return markdown_text(text, 200)
 
 
 def _tex(text: str) -> str:
-    return "".join(_LATEX.get(mark, mark) for mark in one_line(text, 200))
+    written = "".join(_LATEX.get(mark, mark) for mark in one_line(text, 200))
+    return "{}" + written if written.startswith(("[", "*")) else written  # behind a row's end they are its options

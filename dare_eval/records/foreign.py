@@ -21,12 +21,14 @@ from dare_eval.records.intervals import wilson
 from dare_eval.records.item_files import ItemFile, LineProblem
 from dare_eval.records.items import ItemRecord, item_id, sha256_text
 from dare_eval.records.predictions import prediction_files, read_predictions
+from dare_eval.records.shapes import is_number
 from dare_eval.records.summary import ResultRow, summarise
 
 _VERDICTS = ("correct", "is_correct", "cascade_correct", "exact_match", "passed")
 _ANSWERS = ("pred", "predictions", "extracted")
 _REFERENCES = ("answer", "refr", "references", "reference")
 _REPEATS = "__repeats__"
+_POSITION = re.compile(r"[0-9]{1,9}")
 _RUNS = re.compile(r" \(\d+ runs average\)$")
 _PERCENT_METRICS = ("accuracy", "score", "exact", "pass@1", "humaneval_pass@1", "exact_match", "em")
 
@@ -57,7 +59,7 @@ def foreign_items(folder: Path, model: str, dataset: str) -> ItemFile:
             problems.append(LineProblem(str(path), 0, "corrupt", found.problem, ""))
     details, trouble = _details(folder / "results" / model / f"{dataset}.json")
     problems.extend(trouble)
-    repeats = max((detail.get(_REPEATS, 1) for detail in details.values()), default=1)
+    repeats = max((count for detail in details.values() if isinstance(count := detail.get(_REPEATS), int)), default=1)
     copies: Counter[str] = Counter()
     records = []
     for index, prediction in enumerate(predictions):
@@ -138,7 +140,8 @@ def _details(path: Path) -> tuple[dict[int, dict[str, Any]], list[LineProblem]]:
         return {}, [LineProblem(str(path), 0, "corrupt", error.what, "")]
     details = found.get("details") if isinstance(found, dict) else None
     if isinstance(details, dict):
-        return {int(key): value for key, value in details.items() if key.isdigit() and isinstance(value, dict)}, []
+        numbered = {key: value for key, value in details.items() if _POSITION.fullmatch(key)}
+        return {int(key): value for key, value in numbered.items() if isinstance(value, dict)}, []
     return _replicas([value for value in details if isinstance(value, dict)] if isinstance(details, list) else []), []
 
 
@@ -165,7 +168,7 @@ def _scores(path: Path) -> tuple[dict[str, float], str | None]:
         return {}, error.what
     if not isinstance(found, dict):
         return {}, "result is not an object"
-    numbers = {key: float(v) for key, v in found.items() if isinstance(v, int | float) and not isinstance(v, bool)}
+    numbers = {key: float(value) for key, value in found.items() if is_number(value)}
     return numbers, str(found["error"]) if "error" in found else None
 
 

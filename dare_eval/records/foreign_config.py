@@ -6,6 +6,7 @@ The dumped config is Python; it is read as literals (``ast``) and never executed
 from __future__ import annotations
 
 import ast
+import contextlib
 import csv
 from pathlib import Path
 from typing import Any
@@ -17,30 +18,35 @@ def foreign_settings(folder: Path, model: str, dataset: str) -> dict[str, Any]:
     maker, data = models.get(model, {}), datasets.get(dataset, {})
     scorer = data.get("eval_cfg", {}).get("evaluator", {}) if isinstance(data.get("eval_cfg"), dict) else {}
     length = _inferencer(data).get("max_out_len", maker.get("max_out_len"))
-    found = {
-        "model_id": maker.get("path"),
-        "prompt_hash": _prompt_hash(folder, dataset),
-        "scorer": scorer.get("type") if isinstance(scorer, dict) else None,
-        "max_out_len": length if isinstance(length, int) else None,
-        "batch_size": maker.get("batch_size"),
+    found: dict[str, tuple[Any, type]] = {
+        "model_id": (maker.get("path"), str),
+        "prompt_hash": (_prompt_hash(folder, dataset), str),
+        "scorer": (scorer.get("type") if isinstance(scorer, dict) else None, str),
+        "max_out_len": (length, int),
+        "batch_size": (maker.get("batch_size"), int),
     }
-    return {key: value for key, value in found.items() if value is not None}
+    return {key: value for key, (value, kind) in found.items() if isinstance(value, kind)}
 
 
 def _entries(folder: Path, name: str) -> dict[str, dict[str, Any]]:
     """Return the entries of a list of the newest dumped config, by abbr."""
     for path in sorted((folder / "configs").glob("*.py"), reverse=True):
         try:
-            tree = ast.parse(path.read_text(encoding="utf-8"))
-        except (SyntaxError, ValueError, OSError, RecursionError):  # a cut dump tells nothing; others may
+            found = _assigned(ast.parse(path.read_text(encoding="utf-8")), name)
+        except (SyntaxError, ValueError, TypeError, OSError, RecursionError, MemoryError):  # cut, or not a dump at all
             continue
-        for node in tree.body:
-            named = isinstance(node, ast.Assign) and any(isinstance(t, ast.Name) and t.id == name for t in node.targets)
-            if isinstance(node, ast.Assign) and named:
-                entries = _literal(node.value)
-                found = entries if isinstance(entries, list) else []
-                return {str(entry.get("abbr")): entry for entry in found if isinstance(entry, dict)}
+        if found is not None:
+            return {str(entry.get("abbr")): entry for entry in found if isinstance(entry, dict)}
     return {}
+
+
+def _assigned(tree: ast.Module, name: str) -> list[Any] | None:
+    """Return the list that is assigned to ``name``, read as literals; None where nothing is."""
+    for node in tree.body:
+        if isinstance(node, ast.Assign) and any(isinstance(t, ast.Name) and t.id == name for t in node.targets):
+            entries = _literal(node.value)
+            return entries if isinstance(entries, list) else []
+    return None
 
 
 def _literal(node: ast.expr) -> Any:
@@ -63,8 +69,11 @@ def _inferencer(data: dict[str, Any]) -> dict[str, Any]:
 
 def _prompt_hash(folder: Path, dataset: str) -> str | None:
     for path in sorted((folder / "summary").glob("*.csv"), reverse=True):
-        with path.open(newline="", encoding="utf-8", errors="replace") as stream:
-            for row in csv.DictReader(stream):
+        with (
+            contextlib.suppress(OSError, csv.Error),
+            path.open(newline="", encoding="utf-8", errors="replace") as stream,
+        ):
+            for row in csv.DictReader(stream):  # a summary that is none tells nothing; an older one may
                 if row.get("dataset") == dataset and row.get("version") not in (None, "", "-"):
                     return row["version"]
     return None

@@ -52,11 +52,16 @@ class ItemFile:
 
 
 def read_items(path: Path) -> ItemFile:
-    """Return the records of ``path`` and every line that is none; raises ``DataError`` when the file is missing."""
+    """Return the records of ``path`` and every line that is none; raises ``DataError`` when there is no such file."""
     try:
         raw = path.read_bytes()
     except FileNotFoundError:
         raise DataError("item records are missing", seen=path, remedy="run the evaluation again") from None
+    except (OSError, ValueError) as error:  # no permission, or a name that no file can have
+        reason = getattr(error, "strerror", None) or error
+        raise DataError(
+            f"item records cannot be read: {reason}", seen=path, remedy="check name and permissions"
+        ) from None
     latest: dict[str, ItemRecord] = {}
     problems: list[LineProblem] = []
     lines = 0

@@ -71,7 +71,10 @@ class Run:
         """Return the item records of one result; raises ``DataError`` when there are none."""
         if self.origin == "opencompass":
             return foreign_items(self.folder, model, dataset)
-        return read_items(self.folder / RECORDS / model / f"{dataset}.jsonl")
+        place = Path(model) / f"{dataset}.jsonl"
+        if place.is_absolute() or ".." in place.parts:  # a manifest of a stranger must not open other files
+            raise DataError("the name of a model or data set leads out of the run's folder", seen=place)
+        return read_items(self.folder / RECORDS / place)
 
     def report(self) -> list[ResultRow]:
         """Return the rows of ``report.json``; empty when the run has none."""

@@ -47,6 +47,11 @@ def check_objects(values: Mapping[Any, object], what: str) -> None:
             raise DataError(f"{what}: entry '{key}' is not an object", seen=repr(value)[:80])
 
 
+def is_number(value: Any) -> bool:
+    """Return whether ``value`` is a finite number that arithmetic can hold; JSON also writes 1e999 and true."""
+    return isinstance(value, int | float) and not isinstance(value, bool) and bool(abs(value) < _LARGE)
+
+
 def _fits(value: Any, kind: str) -> bool:
     if value is None:
         return True
@@ -56,5 +61,5 @@ def _fits(value: Any, kind: str) -> bool:
     if kind == NUMBERS:
         return set(map(type, found)) <= {int} and -_INT64 <= min(found, default=0) <= max(found, default=0) < _INT64
     if kind == NUMBER:
-        return bool(abs(found) < _LARGE)  # false for NaN and infinity as well
+        return is_number(found)
     return kind != WHOLE or -_INT32 <= found < _INT32

@@ -27,6 +27,7 @@ from dare_eval.records.noise import Floor, add_floors, read_noise
 from dare_eval.records.provenance import weight_hash
 from dare_eval.records.run_rows import RunRow, run_rows
 from dare_eval.records.runs import RECORDS, Run, load_run
+from dare_eval.records.safe import storable
 from dare_eval.records.significance import PairedTest
 from dare_eval.records.tables import Checkpoint, Evaluation, NoiseFloor, PairTest, Result
 
@@ -93,7 +94,7 @@ class Store:
 
     def has_stamp(self, folder: Path, stamp: str) -> bool:
         """Return whether ``folder`` was registered in exactly this state of its files."""
-        query = select(Evaluation.id).where(Evaluation.folder == str(folder.resolve()), Evaluation.stamp == stamp)
+        query = select(Evaluation.id).where(Evaluation.folder == _address(folder), Evaluation.stamp == stamp)
         with reading(self.engine) as connection:
             return connection.execute(query).first() is not None
 
@@ -209,8 +210,8 @@ def _evaluation(run: Run, rows: list[RunRow], stamp: str) -> Evaluation:
     manifest = run.manifest.to_dict() if run.manifest else None
     content = [manifest, [[found.row.to_dict(), found.settings] for found in rows]]
     return Evaluation(
-        run_id=_clean(run.run_id),
-        folder=_clean(str(run.folder.resolve())),
+        run_id=run.run_id,
+        folder=_address(run.folder),
         digest=_sha256(content),
         stamp=stamp,
         origin=run.origin,
@@ -226,7 +227,7 @@ def _evaluation(run: Run, rows: list[RunRow], stamp: str) -> Evaluation:
 def _result(found: RunRow) -> Result:
     row = found.row
     return Result(
-        **{name: _clean(getattr(row, name)) for name in ("model", "dataset", "metric")},
+        **{name: getattr(row, name) for name in ("model", "dataset", "metric")},
         **{name: getattr(row, name) for name in ("value", "low", "high", "n", "expected", "nfe", "tpf", "tps")},
         weight_hash=found.settings.get("weight_hash"),
         spec_digest=spec_digest(row.decode_spec),
@@ -240,8 +241,8 @@ def _checkpoint(folder: Path) -> Checkpoint:
     manifest, labels = _checkpoint_manifest(folder)
     entry = manifest.models[0] if manifest and manifest.models else None
     return Checkpoint(
-        name=_clean(entry.name if entry else folder.name),
-        folder=_clean(str(folder)),
+        name=entry.name if entry else folder.name,
+        folder=_address(folder),
         weight_hash=weight_hash(folder),
         family=entry.family if entry else "",
         algorithm=entry.algorithm if entry else None,
@@ -277,9 +278,15 @@ def _refuse_unspecified(run: Run, rows: list[RunRow]) -> None:
         )
 
 
-def _clean(text: str) -> str:
-    """Return ``text`` as every server accepts it: no NUL, no lone surrogate; nothing is dropped, only escaped."""
-    return text.replace("\x00", "\\x00").encode("utf-8", "backslashreplace").decode()
+def _address(folder: Path) -> str:
+    """Return the folder as the store keeps it; raises ``DataError`` for a name that is no UTF-8 text.
+
+    Such a name would come back from the store as another one, and the run could never be opened again.
+    """
+    found = str(folder.resolve())
+    if storable(found) != found:
+        raise DataError("the folder's name is not UTF-8", seen=storable(found), remedy="rename it, then index again")
+    return found
 
 
 def _sha256(value: Any) -> str:

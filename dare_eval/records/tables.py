@@ -9,8 +9,21 @@ from __future__ import annotations
 
 from typing import Any
 
-from sqlalchemy import JSON, Double, ForeignKey, Index, Integer, MetaData, Text, UniqueConstraint
+from sqlalchemy import (
+    JSON,
+    Dialect,
+    Double,
+    ForeignKey,
+    Index,
+    Integer,
+    MetaData,
+    Text,
+    TypeDecorator,
+    UniqueConstraint,
+)
 from sqlalchemy.orm import DeclarativeBase, Mapped, mapped_column
+
+from dare_eval.records.safe import storable
 
 _NAMES = {
     "ix": "ix_%(table_name)s_%(column_0_N_name)s",
@@ -20,11 +33,24 @@ _NAMES = {
 }
 
 
+class StoredText(TypeDecorator[str]):
+    """Text of any origin: what no server takes (NUL, lone surrogates) is escaped on its way in."""
+
+    impl = Text
+    cache_ok = True
+
+    def process_bind_param(self, value: str | None, dialect: Dialect) -> str | None:
+        """Return ``value`` as it is stored; also what a query compares with."""
+        return None if value is None else storable(value)
+
+
 class Base(DeclarativeBase):
     """Common metadata; constraint names are spelt out so that migrations can refer to them on every server."""
 
     metadata = MetaData(naming_convention=_NAMES)
-    type_annotation_map = {str: Text, float: Double, dict[str, Any]: JSON, list[str]: JSON, list[Any]: JSON}  # noqa: RUF012 - SQLAlchemy's own form
+    type_annotation_map = {  # noqa: RUF012 - SQLAlchemy's own form
+        str: StoredText, float: Double, dict[str, Any]: JSON, list[str]: JSON, list[Any]: JSON,
+    }  # fmt: skip
 
 
 class Checkpoint(Base):

@@ -7,11 +7,10 @@ the same bytes. Leaves out what a report says (``report.reproducibility``).
 from __future__ import annotations
 
 import html
-import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from dare_eval.records.safe import one_line
+from dare_eval.records.safe import markdown_text, one_line
 
 _WIDTH = 400
 _STYLE = """
@@ -99,7 +98,7 @@ def _cell(text: str) -> str:
 
 
 def _md(text: str) -> str:
-    return re.sub(r"([\\`*_{}\[\]<>|#])", r"\\\1", one_line(text, _WIDTH))
+    return markdown_text(text, _WIDTH)
 
 
 def _html(text: str) -> str:

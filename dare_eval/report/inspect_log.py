@@ -71,7 +71,7 @@ def inspect_log(run: Run, model: str, dataset: str, rows: Sequence[ResultRow]) -
 def _eval(run: Run, model: str, dataset: str, records: Sequence[ItemRecord], created: str) -> dict[str, Any]:
     settings = run.settings(model, dataset)
     environment = run.manifest.environment if run.manifest else {}
-    git = environment.get("git") or {}
+    git = _object(environment.get("git"))
     found: dict[str, Any] = {
         "run_id": run.run_id,
         "eval_id": sha256_text(f"{run.run_id}/{model}/{dataset}"),
@@ -88,7 +88,7 @@ def _eval(run: Run, model: str, dataset: str, records: Sequence[ItemRecord], cre
         "model": model,
         "model_args": settings.get("decode_spec") or {},
         "config": {"epochs": max((record.repeat for record in records), default=0) + 1},
-        "packages": {str(key): str(value) for key, value in (environment.get("packages") or {}).items()},
+        "packages": {str(key): str(value) for key, value in _object(environment.get("packages")).items()},
         "metadata": {key: value for key, value in settings.items() if key not in ("decode_spec", "packages", "git")},
     }
     if git.get("commit"):
@@ -141,6 +141,10 @@ def _sample(record: ItemRecord, model: str, scorer: str) -> dict[str, Any]:
     if record.error is not None:
         found["error"] = _error(record.error)
     return found
+
+
+def _object(value: Any) -> dict[str, Any]:
+    return value if isinstance(value, dict) else {}
 
 
 def _usage(records: Sequence[ItemRecord]) -> dict[str, int]:

@@ -9,14 +9,15 @@ from __future__ import annotations
 import dataclasses
 import hashlib
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from dare_eval.errors import DareError, DataError
+from dare_eval.errors import DareError, DataError, nearest
 from dare_eval.records.atomic import read_json, write_json
 from dare_eval.records.items import ItemRecord
+from dare_eval.records.manifest import DatasetEntry
 from dare_eval.records.run_rows import run_rows
 from dare_eval.records.runs import Run
 from dare_eval.records.shapes import FLAG, LIST, NUMBER, OBJECT, TEXT, WHOLE, Rules, check_shape
@@ -25,6 +26,12 @@ from dare_eval.records.summary import ResultRow, is_scored, read_report
 KIND, VERSION = "dare-baseline", 1
 UNEQUAL_ANYWAY = ("device", "attn_backend", "packages", "git", "batch_size", "model_id")
 """Settings of a run that belong to its environment or only name things."""
+_KEYS = ("kind", "version", "name", "environment", "numbers")
+_SETTINGS = frozenset((
+    *(spec.name for spec in dataclasses.fields(DatasetEntry)), *UNEQUAL_ANYWAY,
+    "task_template", "family", "weight_hash", "decode_spec", "seed",
+))  # fmt: skip
+"""Names that ``Run.settings`` gives."""
 _TYPES: Rules = (
     (("model", "dataset", "metric", "source", "outcome", "called"), TEXT),
     (("value", "low", "high"), NUMBER),
@@ -119,6 +126,7 @@ def read_baseline(path: Path) -> Baseline:
             remedy="dare-eval report RUN --save FILE writes one",
         )
     check_shape(found, ((("numbers",), LIST), (("environment",), OBJECT), (("name",), TEXT)), "baseline")
+    _refuse_others(found, _KEYS, f"baseline {path}")
     numbers = tuple(_number(entry) for entry in found.get("numbers") or ())
     known = {str(key): str(value) for key, value in (found.get("environment") or {}).items()}
     return Baseline(name=str(found.get("name") or path.name), numbers=numbers, environment=known)
@@ -186,5 +194,20 @@ def _from_row(row: ResultRow, source: str) -> Recorded:
 
 def _number(entry: Any) -> Recorded:
     check_shape(entry, _TYPES, "recorded number", needed=("model", "dataset", "metric", "value"))
-    known = {spec.name for spec in dataclasses.fields(Recorded)}
-    return Recorded(**{key: value for key, value in entry.items() if key in known and value is not None})
+    what = f"recorded number of {entry['model']} on {entry['dataset']}"
+    _refuse_others(entry, {spec.name for spec in dataclasses.fields(Recorded)}, what)
+    _refuse_others(entry.get("settings") or {}, _SETTINGS, f"settings of the {what}")
+    return Recorded(**{key: value for key, value in entry.items() if value is not None})
+
+
+def _refuse_others(record: Mapping[str, Any], known: Collection[str], what: str) -> None:
+    """Raise ``DataError`` for a key that nobody reads: a mistyped one would loosen the check without a word."""
+    odd = sorted(set(record) - set(known))
+    if odd:
+        hint = nearest(odd[0], known)
+        raise DataError(
+            f"{what}: unknown key '{odd[0]}'" + (f"; did you mean '{hint}'?" if hint else ""),
+            seen=", ".join(odd),
+            allowed=", ".join(sorted(known)),
+            remedy="repair it, or dare-eval report RUN --save FILE writes a new one",
+        )

@@ -10,9 +10,12 @@ from typing import Any
 from dare_eval.errors import DataError
 from dare_eval.records.atomic import read_json, write_json
 from dare_eval.records.intervals import Interval
+from dare_eval.records.shapes import NUMBER, TEXT, WHOLE, Rules, check_shape
 from dare_eval.report.stability import ItemStability, Stability, to_record
 
 NAME, VERSION = "stability.json", 1
+_TYPES: Rules = ((("model", "dataset", "source"), TEXT), (("n", "unread"), WHOLE))
+_INTERVAL: Rules = ((("value", "low", "high"), NUMBER), (("n",), WHOLE), (("method",), TEXT))
 
 
 def write_stability(folder: Path, results: Sequence[Stability]) -> Path:
@@ -41,7 +44,11 @@ def read_stability(folder: Path) -> list[Stability]:
 
 def _result(entry: dict[str, Any]) -> Stability:
     intervals = {spec.name for spec in dataclasses.fields(Stability) if "Interval" in str(spec.type)}
+    check_shape(entry, _TYPES, "answer stability", needed=("model", "dataset", "n"))
     values: dict[str, Any] = dict(entry)
-    values |= {key: Interval(**entry[key]) for key in intervals if entry.get(key)}
+    for key in intervals:
+        if entry.get(key):
+            check_shape(entry[key], _INTERVAL, f"answer stability, {key}", needed=("value", "low", "high", "n"))
+            values[key] = Interval(**entry[key])
     values["items"] = tuple(ItemStability(**one) for one in entry["items"])
     return Stability(**values)

@@ -135,6 +135,21 @@ def test_rows_of_a_report_alone_are_a_baseline(make_run, tmp_path):
 HEAD = '{"kind": "dare-baseline", "version": '
 
 
+NUMBER = '{"model": "m", "dataset": "d", "metric": "a", "value": 1'
+
+
+@pytest.mark.parametrize(("extra", "hint"), [
+    (', "numbers": [], "number": 3', "numbers"),
+    (f', "numbers": [{NUMBER}, "setings": {{}}}}]', "settings"),
+    (f', "numbers": [{NUMBER}, "settings": {{"decode_spek": {{"steps": 4}}}}}}]', "decode_spec"),
+])  # fmt: skip
+def test_a_key_that_nobody_reads_is_refused_by_name(tmp_path, extra, hint):
+    """A mistyped key would loosen the check: the settings under it would not be compared at all."""
+    (tmp_path / "b.json").write_text(HEAD + "1" + extra + "}")
+    with pytest.raises(DataError, match=f"did you mean '{hint}'"):
+        read_baseline(tmp_path / "b.json")
+
+
 @pytest.mark.parametrize("text", ["{", "3", "{}", HEAD + "99}", HEAD + '1, "numbers": [{"model": 1}]}', HEAD + "null}"])
 def test_files_that_are_no_baseline_are_data_errors(tmp_path, text):
     (tmp_path / "b.json").write_text(text)

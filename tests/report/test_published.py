@@ -200,6 +200,10 @@ KNOWN = "{model: m, bench: b, source: s, score: "
         KNOWN + "x}",
         KNOWN + "1, steps: 3}",
         KNOWN + "1, spec: 3}",
+        KNOWN + "1, n: many}",
+        KNOWN + "1, decimals: x}",
+        KNOWN + "1, weights: 12}",
+        KNOWN + "1, likelihood: maybe}",
     ],
 )
 def test_files_that_are_no_card_are_data_errors(tmp_path, text):

@@ -17,10 +17,16 @@ from typing import Any
 
 from dare_eval import presets
 from dare_eval.errors import DataError, unknown
+from dare_eval.records.shapes import FLAG, TEXT, WHOLE, Rules, check_shape
 
 _FILES = ("llada", "dare_reruns", "algorithms_llada", "algorithms_dream", "tiny")
 _TABLES = ("algorithms_llada", "algorithms_dream")
 _NEEDED = ("model", "bench", "score", "source")
+_TYPES: Rules = (
+    (("model", "bench", "source", "variant", "metric", "config", "weights"), TEXT),
+    (("n", "decimals"), WHOLE),
+    (("likelihood",), FLAG),
+)
 _KEYS = frozenset((*_NEEDED, "spec", "variant", "likelihood", "n", "metric", "config", "weights", "decimals"))
 
 
@@ -133,6 +139,7 @@ def read_card(path: Path) -> Card:
             seen=f"{path}: missing {missing}, not known {odd}, score {score!r}",
             allowed=f"{', '.join(_NEEDED)} (a number for score), and {', '.join(sorted(_KEYS - set(_NEEDED)))}",
         )
+    check_shape(read, _TYPES, f"card {path}")
     digits = len(str(read["score"]).partition(".")[2])
     return _card({"config": None, **read}, {"decimals": digits, "source": str(read["source"])})
 
@@ -206,11 +213,11 @@ def _card(row: Mapping[str, Any], defaults: Mapping[str, Any]) -> Card:
         model=str(row["model"]),
         benchmark=bench,
         score=float(row["score"]),
-        decimals=row.get("decimals", defaults["decimals"]),
+        decimals=defaults["decimals"] if row.get("decimals") is None else max(0, row["decimals"]),
         source=row.get("source", defaults["source"]),
         spec=row.get("spec"),
         likelihood=likelihood,
-        n=(row["n"],) if "n" in row else items_of(bench),
+        n=(row["n"],) if row.get("n") else items_of(bench),
         metric=row.get("metric", about.get("metric")),
         config=row.get("config"),
         weights=row.get("weights"),
