@@ -9,6 +9,8 @@ from __future__ import annotations
 import html
 from collections.abc import Iterable
 
+from dare_eval.records.safe import visible
+
 _VOID = frozenset({"br", "hr", "img", "meta", "link", "input"})
 
 
@@ -37,9 +39,8 @@ def joined(children: Iterable[object], gap: str = "") -> Markup:
 
 
 def text(value: object) -> Markup:
-    """Return ``value`` as text: escaped, and without characters that HTML does not allow."""
-    kept = "".join(mark if mark.isprintable() or mark in "\n\t" else "\ufffd" for mark in str(value))
-    return Markup(html.escape(kept))
+    """Return ``value`` as text: escaped, and characters that would act rather than show written out."""
+    return Markup(html.escape(visible(value)))
 
 
 def _absent(value: object) -> bool:

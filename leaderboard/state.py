@@ -6,14 +6,15 @@ read Markdown.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import streamlit as st
 
 from dare_eval.errors import DareError
 from dare_eval.records.database import database_url, exists
-from dare_eval.records.safe import one_line
+from dare_eval.records.safe import one_line, visible
 from dare_eval.records.store import Store
 from leaderboard.data.board import Board, Cell, load_board
 from leaderboard.data.pareto import prepare_areas
@@ -66,7 +67,28 @@ def show(content: Markup) -> None:
 def show_error(error: DareError) -> None:
     """Show what is wrong and what helps, as text."""
     st.error("The store cannot be read.")
-    st.code("\n".join(line for line in (error.what, str(error.seen or ""), error.remedy or "") if line), language=None)
+    verbatim("\n".join(line for line in (error.what, str(error.seen or ""), error.remedy or "") if line))
+
+
+def tell(words: object) -> None:
+    """Show a short text that may hold names; characters that would act rather than show are written out."""
+    st.text(visible(words))
+
+
+def verbatim(words: object) -> None:
+    """Show a text of any length line by line, as it is; characters that would act are written out."""
+    st.code(visible(words), language=None, wrap_lines=True)
+
+
+def distinct(names: Iterable[object]) -> list[str]:
+    """Return each name on one line, numbered where it stands for several: a list of choices needs its texts unique."""
+    shown = [visible(name).replace("\n", " ") for name in names]
+    many, seen = Counter(shown), Counter[str]()
+    found = []
+    for name in shown:
+        seen[name] += 1
+        found.append(f"{name} (no. {seen[name]} of {many[name]})" if many[name] > 1 else name)
+    return found
 
 
 def choose(label: str, options: Sequence[Any], names: Sequence[str], *, key: str, parameter: str | None = None) -> Any:
@@ -75,7 +97,7 @@ def choose(label: str, options: Sequence[Any], names: Sequence[str], *, key: str
     Options must be texts or numbers. The first option is chosen when the address names none;
     an address that names something else is answered with a warning.
     """
-    shown = dict(zip(options, names, strict=True))
+    shown = dict(zip(options, distinct(names), strict=True))
     wanted = st.query_params.get(parameter) if parameter else None
     known = next((option for option in options if str(option) == wanted), None)
     if known is not None and st.session_state.get(f"{key} from address") != wanted:
@@ -97,7 +119,7 @@ def _warn_of_address(parameter: str, wanted: str, instead: str) -> None:
     """Say that what the address names is not offered, unless the board wrote it there for an earlier choice."""
     if st.session_state.get(f"{parameter} written") != wanted:
         st.warning("The address names something that is not here.")
-        st.code(f"{parameter}={one_line(wanted)}\nshown instead: {instead}", language=None)
+        verbatim(f"{parameter}={one_line(wanted)}\nshown instead: {instead}")
 
 
 def result_label(cell: Cell) -> str:

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from dare_eval.records.atomic import parse_json
+from dare_eval.records.shapes import is_number
 
 METRICS = "metrics.jsonl"
 X_AXES = ("step", "wall_s", "tokens", "rows", "rollouts", "rollout_nfe")
@@ -62,5 +63,5 @@ def _rows(path: Path) -> tuple[list[dict[str, float]], int]:
         if not isinstance(found, dict):
             damaged += 1
             continue
-        rows.append({k: float(v) for k, v in found.items() if isinstance(v, int | float) and not isinstance(v, bool)})
+        rows.append({key: float(value) for key, value in found.items() if is_number(value)})
     return rows, damaged

@@ -5,6 +5,7 @@ from __future__ import annotations
 import difflib
 import functools
 import re
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,6 +17,7 @@ from dare_eval.records.pairing import pair_items
 from dare_eval.records.runs import load_run
 
 PAGE_ITEMS = 15
+MOST_PAIRS = 500_000
 VERDICTS = ("all", "right", "wrong", "no answer found", "not scored", "cut by length")
 CHANGES = ("all changes", "second right only", "first right only", "both right", "both wrong")
 
@@ -89,10 +91,12 @@ def changes(a: Sequence[ItemRecord], b: Sequence[ItemRecord], show: str) -> list
 def word_changes(a: str, b: str) -> list[tuple[str, str, str]]:
     """Return runs of words as ``(how, in a, in b)``; how is ``equal`` or ``changed``.
 
-    Texts of more than 4,000 words are compared as a whole: the comparison's time grows with their product.
+    Texts with more than :data:`MOST_PAIRS` pairs of equal words (long ones, and short ones that repeat one word, as
+    denoisers do) are compared as a whole: the time of a comparison grows with these pairs.
     """
     left, right = _words(a), _words(b)
-    if max(len(left), len(right)) > 4000:
+    count = Counter(left)
+    if sum(count[word] for word in right) > MOST_PAIRS:
         return [("equal" if a == b else "changed", a, b)]
     matcher = difflib.SequenceMatcher(None, left, right, autojunk=False)
     return [
@@ -102,7 +106,7 @@ def word_changes(a: str, b: str) -> list[tuple[str, str, str]]:
 
 
 def _words(text: str) -> list[str]:
-    return re.findall(r"\s+|\w+|[^\w\s]", text)
+    return re.findall(r"\s*(?:\w+|[^\w\s])|\s+", text)
 
 
 def _shown(record: ItemRecord, show: str) -> bool:

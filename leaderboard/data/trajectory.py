@@ -17,6 +17,8 @@ from dare_eval.records.items import ItemRecord
 
 MASKED, KNOWN, NEW, EDITED = 0, 1, 2, 3
 MASK = "\u2591"
+MAX_CELLS = 2**27
+"""Most forwards times positions of a picture: those of 8,192 tokens decoded one by one, and then some."""
 MAX_SIDE = 400
 """Longest side of the picture; longer ones are thinned by taking the largest state of neighbours."""
 
@@ -34,11 +36,13 @@ class Trajectory:
 
 
 def trajectory(item: ItemRecord) -> Trajectory | None:
-    """Return the denoising of ``item``; None without a step map."""
+    """Return the denoising of ``item``; None without a step map, or where its picture would not fit into memory."""
     if not item.step_map:
         return None
     steps = tuple(item.step_map)
     forwards = max(max(steps) + 1, 1, item.nfe or 0)
+    if forwards * len(steps) > MAX_CELLS:
+        return None
     return Trajectory(item, steps, forwards, _edits(item.edits))
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import streamlit as st
 
+from dare_eval.records.safe import visible
 from leaderboard.data.algorithms import (
     BASE,
     AlgorithmTable,
@@ -19,7 +20,7 @@ from leaderboard.duels import DUEL_COLUMNS, LEDGER_COLUMN, SCORE_COLUMNS, duel_r
 from leaderboard.markup import table
 from leaderboard.matrix import spec_line
 from leaderboard.plots import CONFIG, bars_figure, curves_figure
-from leaderboard.state import board, choose, show
+from leaderboard.state import board, choose, show, tell
 
 
 def page() -> None:
@@ -63,7 +64,7 @@ def _scores(compared: AlgorithmTable) -> None:
     show(table(SCORE_COLUMNS, score_rows(compared.rows), numbers=(1, 2, 3), label="Algorithms"))
     for name in compared.left_out:
         st.caption("Left out, items cannot be read:")
-        st.text(name)
+        tell(name)
 
 
 def _duels(compared: AlgorithmTable) -> None:
@@ -100,7 +101,7 @@ def _curves(rows: tuple[Pooled, ...]) -> None:
         st.caption("No metrics.jsonl beside these checkpoints.")
         return
     first, second = st.columns(2)
-    y = first.selectbox("Number", known, key="curve y")
+    y = first.selectbox("Number", known, format_func=visible, key="curve y")
     axes = [axis for axis in X_AXES if any(axis in row for run in found for row in run.rows[:1])]
     x = second.selectbox("Against", axes or ["step"], key="curve x")
     series = [(run.name, points(run, x, y)) for run in found]

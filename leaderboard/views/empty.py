@@ -10,7 +10,7 @@ from dare_eval.records.database import database_url
 from leaderboard.data.problems import Problem
 from leaderboard.data.source import runs_folder
 from leaderboard.markup import table
-from leaderboard.state import refresh_button, show
+from leaderboard.state import refresh_button, show, verbatim
 
 STEPS = (
     ("Evaluate the shipped models, train one further and compare, in a few minutes on a CPU:", "bash scripts/demo.sh"),
@@ -28,10 +28,7 @@ def page(problems: Sequence[Problem]) -> None:
         st.code(command, language="bash")
     runs = runs_folder()
     st.caption("Store, and the folder whose runs are read when the board opens:")
-    st.code(
-        f"{database_url().rpartition('@')[2]}\n{runs if runs is not None else 'none: DARE_RUNS names one'}",
-        language=None,
-    )
+    verbatim(f"{database_url().rpartition('@')[2]}\n{runs if runs is not None else 'none: DARE_RUNS names one'}")
     if problems:
         st.subheader("Folders that could not be read")
         show(

@@ -7,7 +7,7 @@ from collections.abc import Collection, Mapping
 import streamlit as st
 
 from dare_eval.records.items import ItemRecord
-from dare_eval.records.safe import one_line
+from dare_eval.records.safe import one_line, visible
 from leaderboard.data.board import Cell
 from leaderboard.data.difference import differing, summary
 from leaderboard.data.items import (
@@ -22,7 +22,7 @@ from leaderboard.data.items import (
     word_changes,
 )
 from leaderboard.markup import Markup, el, joined, table
-from leaderboard.state import board, choose, readable, result_label, show
+from leaderboard.state import board, choose, distinct, readable, result_label, show, tell, verbatim
 
 NOTHING = 0
 
@@ -47,12 +47,12 @@ def page() -> None:
 
 def _choose_result(cells: dict[int, Cell]) -> Cell:
     wanted = st.query_params.get("result", "")
-    named = cells.get(int(wanted)) if wanted.isdecimal() else None
+    named = next((cell for cell in cells.values() if str(cell.id) == wanted), None)
     datasets = sorted({cell.dataset for cell in cells.values()})
     if named is not None and st.session_state.get("items from address") != wanted:
         st.session_state["items dataset"] = named.dataset
         st.session_state["items from address"] = wanted
-    dataset = st.selectbox("Benchmark", datasets, key="items dataset")
+    dataset = st.selectbox("Benchmark", datasets, format_func=visible, key="items dataset")
     there = [cell for cell in cells.values() if cell.dataset == dataset]
     labels = [result_label(cell) for cell in there]
     number = choose("Result", [cell.id for cell in there], labels, key=f"result {dataset}", parameter="result")
@@ -64,12 +64,12 @@ def _load(cell: Cell) -> Loaded:
     loaded = load_items(cell.folder, cell.stamp, cell.model, cell.dataset)
     if loaded.trouble:
         st.warning("The items cannot be read.")
-        st.code(loaded.trouble, language=None)
+        verbatim(loaded.trouble)
     if loaded.problems:
         with st.expander(f"{len(loaded.problems)} lines of the record file are no usable record"):
             for problem in loaded.problems[:50]:
-                st.text(f"line {problem.line}: {problem.kind}: {problem.message}")
-                st.code(problem.text[:2000], language=None, wrap_lines=True)
+                tell(f"line {problem.line}: {problem.kind}: {problem.message}")
+                verbatim(problem.text[:2000])
     return loaded
 
 
@@ -97,14 +97,14 @@ def _browse(loaded: Loaded) -> None:
 
 def _difference(a: Cell, b: Cell, left: Loaded) -> None:
     right = _load(b)
-    st.text(summary(board(), a, b))
+    tell(summary(board(), a, b))
     also = differing(a, b)
     if also:
         with st.expander(f"{len(also)} settings differ"):
-            st.text("\n".join(also))
+            tell("\n".join(also))
     kind = st.selectbox("Show", CHANGES, key="changes show")
     found = changes(left.records, right.records, kind)
-    st.text(f"{len(found)} items; first: {a.name} of {a.run}; second: {b.name} of {b.run}")
+    tell(f"{len(found)} items; first: {a.name} of {a.run}; second: {b.name} of {b.run}")
     if not found:
         return
     by_id = {x.item_id: (x, y) for x, y in found}
@@ -114,7 +114,7 @@ def _difference(a: Cell, b: Cell, left: Loaded) -> None:
     parts = word_changes(x.response, y.response)
     for side, (cell, record, tag) in zip(st.columns(2), ((a, x, "del"), (b, y, "ins")), strict=True):
         with side:
-            st.text(f"{cell.name}, {cell.run}")
+            tell(f"{cell.name}, {cell.run}")
             _facts(record)
             show(_marked(parts, tag))
 
@@ -123,7 +123,8 @@ def _open(items: Collection[str], labels: Mapping[str, str], key: str) -> str:
     """Return the id of the item that the reader opened: the first one until one of ``items`` is chosen."""
     if st.session_state.get(key) not in items:
         st.session_state.pop(key, None)
-    return str(st.selectbox("Open item", list(items), format_func=lambda one: labels.get(one, one), key=key))
+    shown = dict(zip(items, distinct(labels.get(one, one) for one in items), strict=True))
+    return str(st.selectbox("Open item", list(items), format_func=lambda one: shown.get(one, one), key=key))
 
 
 def _marked(parts: list[tuple[str, str, str]], tag: str) -> Markup:
@@ -155,7 +156,7 @@ def _facts(record: ItemRecord) -> None:
 
 def _text(title: str, body: str) -> None:
     st.caption(title)
-    st.code(body or "(empty)", language=None, wrap_lines=True)
+    verbatim(body or "(empty)")
 
 
 def _line(record: ItemRecord) -> tuple[object, ...]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import streamlit as st
 
+from dare_eval.records.safe import visible
 from leaderboard.data.board import Board, Cell, columns_of
 from leaderboard.data.overview import Filters, options, overview, select
 from leaderboard.matrix import matrix
@@ -42,9 +43,9 @@ def _filters(found: Board) -> tuple[Filters, tuple[str, str] | None]:
     known = options(found)
     with st.expander("Filters", icon=":material/filter_alt:"):
         first, second = st.columns(2)
-        families = first.multiselect("Family", known["families"], key="families")
-        benchmarks = second.multiselect("Benchmark", known["benchmarks"], key="benchmarks")
-        policies = first.multiselect("Decoding policy", known["policies"], key="policies")
+        families = first.multiselect("Family", known["families"], format_func=visible, key="families")
+        benchmarks = second.multiselect("Benchmark", known["benchmarks"], format_func=visible, key="benchmarks")
+        policies = first.multiselect("Decoding policy", known["policies"], format_func=visible, key="policies")
         text = second.text_input("Model or run contains", key="name filter")
         complete = first.checkbox("Complete results only", key="complete only")
         every = second.checkbox("All metrics", key="all metrics")
@@ -62,7 +63,7 @@ def _filters(found: Board) -> tuple[Filters, tuple[str, str] | None]:
         )
         columns = columns_of(select(found.cells, filters), all_metrics=every)
         names = [BY_NAME, *[f"{dataset}, {metric}" for dataset, metric in columns]]
-        order = second.selectbox("Order by", names, key="order")
+        order = second.selectbox("Order by", names, format_func=visible, key="order")
     return filters, columns[names.index(order) - 1] if order in names[1:] else None
 
 

@@ -10,7 +10,7 @@ from leaderboard.data.pareto import COSTS, Strategy, models_of, strategies, undo
 from leaderboard.markup import table
 from leaderboard.matrix import cost_line, interval, settings_line
 from leaderboard.plots import CONFIG, pareto_figure
-from leaderboard.state import board, choose, show
+from leaderboard.state import board, choose, distinct, show
 
 SHOWN_MODELS = 6
 SHOWN_SETTINGS, MOST_SETTINGS = 12, 200
@@ -49,11 +49,12 @@ def page() -> None:
 def _models(found: Board, column: tuple[str, str]) -> list[str]:
     known = models_of(found, column)
     keys = sorted(known, key=lambda key: known[key])
+    names = dict(zip(keys, distinct(known[key] for key in keys), strict=True))
     chosen = st.multiselect(
         "Models (none chosen: all)",
         keys,
         default=keys[:SHOWN_MODELS] if len(keys) > SHOWN_MODELS else [],
-        format_func=lambda key: known.get(key, key),
+        format_func=lambda key: names.get(key, key),
         key=f"pareto models {column}",
     )
     return list(chosen)

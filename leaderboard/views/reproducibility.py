@@ -13,7 +13,7 @@ from leaderboard.data.reproduction import Judged, Saved, judge, saved_reports
 from leaderboard.data.source import runs_folder
 from leaderboard.markup import table
 from leaderboard.published import PUBLISHED_COLUMNS, published_row
-from leaderboard.state import board, choose, show
+from leaderboard.state import board, choose, show, tell, verbatim
 
 MARKS = {"match": "✓ match", "within interval": "≈ within interval"}
 
@@ -48,7 +48,7 @@ def page() -> None:
 def _judged(found: Judged) -> None:
     if found.trouble:
         st.warning("These runs cannot be judged.")
-        st.code(found.trouble, language=None)
+        verbatim(found.trouble)
         return
     st.subheader(f"Verdict: {found.verdict}")
     rows = []
@@ -75,9 +75,9 @@ def _saved(found: list[Saved]) -> None:
         bad = sum(case.verdict in ("off", "missing") for case in saved.cases)
         said = "cannot be read" if saved.trouble else f"{bad} of {len(saved.cases)} off" if bad else "reproduced"
         with st.expander(f"{said}: {len(saved.cases)} numbers"):
-            st.code(str(saved.path), language=None)
+            verbatim(saved.path)
             if saved.trouble:
-                st.text(saved.trouble)
+                tell(saved.trouble)
             rows = [(case.run, case.result, case.metric, case.verdict, case.reason) for case in saved.cases]
             show(table(["Run", "Result", "Metric", "Verdict", "Why"], rows, label="Saved report"))
 
@@ -88,7 +88,7 @@ def _published() -> None:
     if not known:
         return
     name = choose("Table", list(known), [one.title for one in known.values()], key="published", parameter="table")
-    st.text(known[name].source)
+    tell(known[name].source)
     rows = [published_row(one, known[name].decimals) for one in differences(known[name])]
     show(table(PUBLISHED_COLUMNS, rows, numbers=(2, 3, 4, 5), label="Published differences"))
     st.caption(

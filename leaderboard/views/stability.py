@@ -8,7 +8,7 @@ import streamlit as st
 
 from leaderboard.data.stability import Measured, measure
 from leaderboard.markup import table
-from leaderboard.state import board, choose, readable, result_label, show
+from leaderboard.state import board, choose, readable, result_label, show, tell, verbatim
 
 
 def page() -> None:
@@ -23,7 +23,7 @@ def page() -> None:
     found = measure(cell.folder, cell.stamp, cell.model, cell.dataset)
     if found.trouble:
         st.info("No stability figures for this result.")
-        st.code(found.trouble, language=None)
+        verbatim(found.trouble)
     _figures(found)
     st.caption("The same on the command line:")
     st.code(f"dare-eval stability {quote(cell.folder)}", language="bash", wrap_lines=True)
@@ -33,4 +33,4 @@ def _figures(found: Measured) -> None:
     if found.rows:
         show(table(["Figure", "Value", "95 %", "n"], found.rows, numbers=(1, 2, 3), label="Answer stability"))
     for note in found.notes:
-        st.text(note)
+        tell(note)

@@ -11,7 +11,7 @@ from leaderboard.data.tokens import Piece, piece_of
 from leaderboard.data.trajectory import Trajectory, contrast, pieces_at, states, thinned, trajectory
 from leaderboard.markup import Markup, el
 from leaderboard.plots import CONFIG, trajectory_figure
-from leaderboard.state import board, choose, readable, result_label, show
+from leaderboard.state import board, choose, distinct, readable, result_label, show, tell
 from leaderboard.theme import clear, colour
 
 
@@ -30,7 +30,7 @@ def page() -> None:
     right = cells[choose("Second result", [c.id for c in there], names, key=f"second of {left.id}", parameter="other")]
     first, second = _pair(left, right)
     if first is None and second is None:
-        st.info("The items of this result have no step map.")
+        st.info("The items of this result have no step map that can be drawn.")
         return
     longest = max(found.forwards for found in (first, second) if found is not None)
     forward = st.slider("Forward", 0, max(longest - 1, 1), longest - 1, key=f"forward {left.id} {right.id}")
@@ -58,7 +58,7 @@ def _pair(left: Cell, right: Cell) -> tuple[Trajectory | None, Trajectory | None
         traced = {record.item_id: record for record in records if record.step_map}
         ids = list(traced)
         start = ids.index(preset.item_id) if preset is not None and preset.item_id in traced else 0
-        names = {item: _name(record) for item, record in traced.items()}
+        names = dict(zip(traced, distinct(map(_name, traced.values())), strict=True))
         chosen = st.selectbox(
             title, ids, index=start if ids else None, format_func=lambda one, n=names: n.get(one, one), key=key
         )
@@ -72,7 +72,7 @@ def _name(record: ItemRecord) -> str:
 
 def _draw(found: Trajectory, forward: int, piece: Piece | None, number: int) -> None:
     item = found.item
-    st.text(f"item {item.index}: {verdict(item)}, answer {item.extracted}, {found.forwards} forwards")
+    tell(f"item {item.index}: {verdict(item)}, answer {item.extracted}, {found.forwards} forwards")
     picture, rows, columns = thinned(states(found))
     figure = trajectory_figure(picture, (rows, columns), forward)
     alt = f"State of {len(found.steps_G)} positions over {found.forwards} forwards"
