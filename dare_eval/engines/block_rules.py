@@ -23,7 +23,8 @@ from dare_eval.decoding.rows import generator_of
 from dare_eval.decoding.sampler import ValueSampler
 from dare_eval.decoding.schedule import Block, Budget
 from dare_eval.decoding.step import Step
-from dare_eval.errors import UsageError
+from dare_eval.engines.rules import rules_text
+from dare_eval.errors import DataError, UsageError
 from dare_eval.spec import POLICIES, DecodeSpec
 
 
@@ -57,6 +58,8 @@ class BlockState:
     """Steps done."""
     step_map: list[int] = field(default_factory=list)
     """1-based step that committed each position, 0 where none did."""
+    rules: str = ""
+    """What decides it, for the client to compare."""
 
 
 class BlockRules:
@@ -69,14 +72,15 @@ class BlockRules:
                 seen=f"edit_threshold {spec.edit_threshold}, cfg_scale {spec.cfg_scale}, eos_gamma {spec.eos_gamma}",
                 remedy="leave the engine out: the native decoder has them",
             )
-        self.spec, self.ids = spec, ids
+        self.spec, self.ids, self.text = spec, ids, rules_text(spec)
         self.policy: Policy = POLICIES.get(spec.policy)(spec)
         self.budget = Budget(spec, causal=True)
 
     def begin(self, ids_RK: Tensor, live_RK: Tensor, seeds: Sequence[str]) -> list[BlockState]:
         """Return the states of blocks that have had no step yet."""
         counts: list[int] = live_RK.sum(-1).tolist()
-        return [BlockState(seed, masks, 0, [0] * ids_RK.shape[1]) for seed, masks in zip(seeds, counts, strict=True)]
+        width = ids_RK.shape[1]
+        return [BlockState(seed, left, 0, [0] * width, self.text) for seed, left in zip(seeds, counts, strict=True)]
 
     def step(
         self,
@@ -122,6 +126,12 @@ class BlockRules:
             logits_RKV.flatten(0, 1).float(), None, None if uniform_RK is None else uniform_RK.flatten()
         )
         tokens_RK, score_RK = tokens_N.view_as(live_RK), score_N.view_as(live_RK)
+        if bool(score_RK[live_RK].isnan().any()):
+            raise DataError(
+                "the network's logits are no numbers, so every token would be the first of the vocabulary",
+                seen=f"NaN at {int(score_RK[live_RK].isnan().sum())} of {int(live_RK.sum())} positions",
+                remedy="check the weights that were sent, and the precision",
+            )
         block = Block(0, 0, length, steps=self.spec.block_steps)
         step = Step(
             score_RM=score_RK.masked_fill(~live_RK, -torch.inf),

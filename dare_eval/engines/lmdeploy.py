@@ -15,12 +15,16 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from dare_eval.engines.counts import check_counts
+from dare_eval.engines.counts import check_counts, check_share
 from dare_eval.engines.ends import EndIds
-from dare_eval.engines.http import HttpClient, HttpOptions, need
-from dare_eval.errors import SetupError, UsageError
+from dare_eval.engines.http import HttpClient, need_mapping
+from dare_eval.engines.patience import HttpOptions
+from dare_eval.engines.token_lists import check_finished, check_whole, ids_at
+from dare_eval.errors import UsageError
 from dare_eval.spec import DecodeSpec
 
+VERSION = "0.18.0"
+"""Release that everything here is held against."""
 FAMILIES = ("sdar", "sdar_moe")
 STRATEGIES = {
     "threshold": "low_confidence_dynamic",
@@ -31,6 +35,8 @@ STRATEGIES = {
 """Our policies under the engine's names; dynamic with one token due per step is its dynamic strategy."""
 DTYPES = ("bfloat16", "float16")
 SEEDS = 2**31
+HOTTEST = 2.0
+"""Highest temperature that the engine takes."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -49,14 +55,13 @@ class LMDeployOptions:
     """Start without weights (rollout: they are sent before the first use)."""
     enable_mp_engine: bool = False
     """Run the engine in a process of its own (rollout: weights go to it through shared GPU memory)."""
+    version: str = VERSION
+    """Release, as it is recorded; an engine of another one is refused (a server does not tell its own)."""
 
     def __post_init__(self) -> None:
         """Refuse values that cannot work."""
-        check_counts(self, "tp", "dp", "ep", "max_batch_size")
-        if not 0 < self.cache_max_entry_count < 1:
-            raise UsageError(
-                "cache_max_entry_count is out of range", seen=self.cache_max_entry_count, allowed="between 0 and 1"
-            )
+        check_counts(self, "tp", "dp", "ep", "max_batch_size", *(["session_len"] if self.session_len else []))
+        check_share(self, "cache_max_entry_count")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -76,8 +81,12 @@ class EngineText:
     edits: None = None
 
 
-def engine_spec(spec: DecodeSpec, version: str = "") -> DecodeSpec:
-    """Return the spec as LMDeploy runs it, ``engine`` filled in; raises ``UsageError`` for what it cannot do."""
+def engine_spec(spec: DecodeSpec, version: str = VERSION) -> DecodeSpec:
+    """Return the spec as LMDeploy runs it, ``engine`` filled in; raises ``UsageError`` for what it cannot do.
+
+    A row leaves after the block that ends it, whatever ``early_stop`` says: what stands before the end token is the
+    same. Going on regardless is no choice here: the engine then bans end tokens, which changes the answers.
+    """
     if spec.family not in FAMILIES:
         raise UsageError(
             f"LMDeploy does not serve family '{spec.family}' as a diffusion model",
@@ -102,9 +111,12 @@ def engine_spec(spec: DecodeSpec, version: str = "") -> DecodeSpec:
             allowed=", ".join(DTYPES),
             remedy="set dtype among the decoding settings (rollouts: rollout.decoding)",
         )
+    if spec.temperature > HOTTEST:
+        raise UsageError(
+            "LMDeploy takes no such temperature", seen=spec.temperature, allowed=f"0 to {HOTTEST}", remedy="lower it"
+        )
     _check_policy(spec)
-    stop = "block" if spec.early_stop == "prefix" else spec.early_stop
-    return dataclasses.replace(spec, early_stop=stop, engine=f"lmdeploy {version}".strip())
+    return dataclasses.replace(spec, early_stop="block", engine=f"lmdeploy {version}")
 
 
 def _check_policy(spec: DecodeSpec) -> None:
@@ -133,7 +145,8 @@ def _check_policy(spec: DecodeSpec) -> None:
 
 def engine_arguments(spec: DecodeSpec, options: LMDeployOptions) -> dict[str, Any]:
     """Return the keywords of ``PytorchEngineConfig``."""
-    found = {key: value for key, value in dataclasses.asdict(options).items() if value is not None}
+    given = dataclasses.asdict(options)
+    found = {key: value for key, value in given.items() if value is not None and key != "version"}
     found |= {
         "dtype": spec.dtype,
         "dllm_block_length": spec.block_length,
@@ -151,7 +164,7 @@ def generation_arguments(spec: DecodeSpec, seed: int, ends: EndIds) -> dict[str,
         "max_new_tokens": spec.gen_length,
         "do_sample": spec.temperature > 0,
         "random_seed": seed % SEEDS,
-        "ignore_eos": spec.early_stop == "none",
+        "ignore_eos": False,
         "stop_token_ids": sorted(ends.stop_ids),
         "skip_special_tokens": False,
         "include_stop_str_in_output": True,
@@ -174,17 +187,14 @@ class Server:
         started = time.perf_counter()
         replies = self.client.post_all("/generate", [server_request(prompt, spec, self.ends) for prompt in prompts])
         wall_s = (time.perf_counter() - started) / max(len(prompts), 1)
-        return [
-            row_of(
-                [int(one) for one in need(reply, "output_ids")],
-                str((need(reply, "meta_info").get("finish_reason") or {}).get("type", "")),
-                None,
-                spec,
-                self.ends,
-                wall_s,
-            )
-            for reply in replies
-        ]
+        return [self._row(reply, spec, wall_s) for reply in replies]
+
+    def _row(self, reply: Any, spec: DecodeSpec, wall_s: float) -> EngineText:
+        meta = need_mapping(reply, "meta_info")
+        check_finished(meta)
+        reason = meta.get("finish_reason")
+        finish = str(reason.get("type", "")) if isinstance(reason, Mapping) else ""
+        return row_of(ids_at(reply, "output_ids", ends=self.ends), finish, spec, self.ends, wall_s)
 
 
 def server_request(prompt: list[int], spec: DecodeSpec, ends: EndIds) -> dict[str, Any]:
@@ -200,7 +210,7 @@ def server_request(prompt: list[int], spec: DecodeSpec, ends: EndIds) -> dict[st
         "input_ids": list(prompt),
         "max_tokens": spec.gen_length,
         "stop_token_ids": sorted(ends.stop_ids),
-        "ignore_eos": spec.early_stop == "none",
+        "ignore_eos": False,
         "temperature": 1.0,
         "top_k": 1,
         "skip_special_tokens": False,
@@ -217,14 +227,12 @@ def command_line(model_path: str, arguments: Mapping[str, Any]) -> list[str]:
     return words
 
 
-def row_of(
-    tokens: list[int], finish: str, message: str | None, spec: DecodeSpec, ends: EndIds, wall_s: float
-) -> EngineText:
-    """Return what a reply says; raises ``SetupError`` when the engine gave up on the row."""
+def row_of(tokens: list[int], finish: str, spec: DecodeSpec, ends: EndIds, wall_s: float) -> EngineText:
+    """Return what a reply says; raises ``SetupError`` when the engine gave up on the row, or cut it short."""
     from dare_eval.decoding.results import trim
 
-    if finish in ("error", "abort"):
-        raise SetupError("the engine gave up on a prompt", seen=message or finish, remedy="see the engine's log")
+    check_finished({"finish_reason": finish})
+    check_whole(tokens, ends, spec.gen_length, stopped=finish == "stop")
     response = tokens[: spec.gen_length]
     kept, stop = trim(response, ends.eos_id, set(ends.stop_ids), spec.gen_length)
     # A server that leaves the end token out of its answer still says why it stopped.

@@ -12,10 +12,11 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from dare_eval.engines.buckets import BUCKET_BYTES, buckets
+from dare_eval.engines.counts import check_version
 from dare_eval.engines.ends import EndIds
 from dare_eval.engines.lmdeploy import EngineText, LMDeployOptions, engine_arguments, generation_arguments, row_of
 from dare_eval.errors import SetupError, UsageError
@@ -28,12 +29,31 @@ DISCARD = 2
 """Level of sleep that gives weights and cache back; 1 would keep a copy of the weights in main memory."""
 
 
+def engine_config(kind: Any, wanted: Mapping[str, Any]) -> Any:
+    """Return the engine's config; raises ``SetupError`` for an option that it does not have or does not keep."""
+    try:
+        made = kind(**wanted)
+    except (TypeError, ValueError, AssertionError) as error:
+        raise SetupError(
+            "the engine does not take an option", seen=str(error), allowed=", ".join(wanted), remedy="see its release"
+        ) from error
+    dropped = [name for name, value in wanted.items() if getattr(made, name, None) != value]
+    if dropped:
+        raise SetupError(
+            "the engine drops an option",
+            seen=", ".join(f"{name} = {getattr(made, name, None)!r}" for name in dropped),
+            allowed=", ".join(f"{name} = {wanted[name]!r}" for name in dropped),
+            remedy="see its release (docs/engines.md)",
+        )
+    return made
+
+
 class OfflinePipeline:
     """One engine with the rules of one spec."""
 
     def __init__(self, model_path: str, spec: DecodeSpec, options: LMDeployOptions, ends: EndIds) -> None:
         try:
-            from lmdeploy import PytorchEngineConfig, pipeline
+            import lmdeploy
         except ImportError as error:
             raise SetupError(
                 "lmdeploy is not installed",
@@ -41,8 +61,10 @@ class OfflinePipeline:
                 remedy="pip install 'dare[lmdeploy]', or give a server's url",
             ) from error
         self.ends, self.options, self.asleep = ends, options, False
+        check_version("LMDeploy", str(lmdeploy.__version__), options.version)
         self.rules = engine_arguments(spec, options)
-        self.pipe = pipeline(model_path, backend_config=PytorchEngineConfig(**self.rules))
+        config = engine_config(lmdeploy.PytorchEngineConfig, self.rules)
+        self.pipe = lmdeploy.pipeline(model_path, backend_config=config)
 
     def generate(
         self, prompts: Sequence[list[int]], spec: DecodeSpec, seeds: Sequence[int], texts: Sequence[str] | None = None
@@ -65,7 +87,7 @@ class OfflinePipeline:
         started = time.perf_counter()
         replies = self._wait_for(self._all(prompts, configs))
         wall_s = (time.perf_counter() - started) / max(len(prompts), 1)
-        return [row_of(tokens, finish, None, spec, self.ends, wall_s) for tokens, finish in replies]
+        return [row_of(tokens, finish, spec, self.ends, wall_s) for tokens, finish in replies]
 
     def load_tensors(self, named: Iterable[tuple[str, Tensor]], limit: int = BUCKET_BYTES) -> None:
         """Take weights from GPU memory, bucket by bucket, under their original names."""

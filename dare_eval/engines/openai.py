@@ -1,6 +1,7 @@
 """Chat and text completions of any server that speaks the OpenAI protocol: text, usage, latency.
 
-No tokenizer is downloaded: tokens are counted by the server. Leaves out streaming, tools and log-probabilities.
+No tokenizer is downloaded: tokens are counted by the server. Leaves out streaming, tools, several answers per request
+and log-probabilities.
 """
 
 from __future__ import annotations
@@ -11,10 +12,17 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from dare_eval.engines.http import HttpClient, HttpOptions, need
-from dare_eval.errors import SetupError, UsageError
+from dare_eval.engines.addresses import check_url
+from dare_eval.engines.counts import check_counts, check_sampling
+from dare_eval.engines.http import HttpClient, bad_reply, need, need_mapping
+from dare_eval.engines.patience import HttpOptions
+from dare_eval.errors import DataError, SetupError, UsageError
 
 STOPS = {"length": "length", "stop": "eos"}
+KEY_ENV = "OPENAI_API_KEY"
+"""Used where it is set; any other name that is given must be."""
+OURS = ("model", "messages", "prompt", "max_tokens", "temperature", "top_p", "seed", "stream", "n", "best_of", "echo")
+"""Keys of a request that ``extra`` does not replace: they are recorded, or would change what a reply is."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -32,12 +40,20 @@ class Sampling:
 
     def __post_init__(self) -> None:
         """Refuse values that no server takes."""
-        if isinstance(self.gen_length, bool) or not isinstance(self.gen_length, int) or self.gen_length < 1:
-            raise UsageError("gen_length is no count", seen=self.gen_length, allowed=">= 1")
-        if self.temperature < 0:
-            raise UsageError("temperature is negative", seen=self.temperature, allowed=">= 0")
-        if self.top_p is not None and not 0 < self.top_p <= 1:
-            raise UsageError("top_p is out of range", seen=self.top_p, allowed="(0, 1]")
+        check_counts(self, "gen_length")
+        check_sampling(self)
+        if self.seed is not None and (isinstance(self.seed, bool) or not isinstance(self.seed, int) or self.seed < 0):
+            raise UsageError("seed is out of range", seen=self.seed, allowed="a whole number >= 0, or None")
+        if not isinstance(self.extra or {}, Mapping):
+            raise UsageError("extra is no dict of request keys", seen=self.extra, allowed="dict(top_k=20)")
+        taken = sorted(set(self.extra or {}) & set(OURS))
+        if taken:
+            raise UsageError(
+                "extra replaces what the run records, or the form of a reply",
+                seen=", ".join(taken),
+                allowed="keys that are not " + ", ".join(OURS),
+                remedy="use gen_length, temperature, top_p and seed of generation; repeats are n of the data set",
+            )
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,18 +71,19 @@ class Answer:
 class OpenAIClient:
     """One model of one server."""
 
-    def __init__(
-        self, url: str, model: str, *, key_env: str = "OPENAI_API_KEY", options: HttpOptions | None = None
-    ) -> None:
+    def __init__(self, url: str, model: str, *, key_env: str = KEY_ENV, options: HttpOptions | None = None) -> None:
         self.model, options = model, options or HttpOptions()
-        key = os.environ.get(key_env, "")
-        if key:
-            options = replace(options, headers={**options.headers, "Authorization": f"Bearer {key}"})
-        self.http = HttpClient(url.rstrip("/").removesuffix("/v1"), options)
+        if os.environ.get(key_env) or key_env != KEY_ENV:
+            options = replace(options, key_env=key_env)
+        self.http = HttpClient(root_of(url), options)
 
     def check(self) -> None:
         """Raise ``SetupError`` when the server does not list the model."""
-        listed = [str(one.get("id")) for one in need(self.http.get("/v1/models"), "data")]
+        reply = self.http.get("/v1/models")
+        models = need(reply, "data")
+        if not isinstance(models, list) or not all(isinstance(one, Mapping) and "id" in one for one in models):
+            raise bad_reply(reply, "has another form than its protocol says", "data: a list of models, each with an id")
+        listed = [str(one["id"]) for one in models]
         if listed and self.model not in listed:
             raise SetupError(
                 f"the server has no model '{self.model}'",
@@ -109,13 +126,48 @@ class OpenAIClient:
 
 def answer_of(reply: Any, place: tuple[str, ...], latency_s: float) -> Answer:
     """Return what a reply says; an empty answer is an answer, a missing one a ``DataError``."""
-    choice = need(reply, "choices", 0)
-    usage = reply.get("usage") or {}
+    choice, choices = need_mapping(reply, "choices", 0), need(reply, "choices")
+    if len(choices) != 1:
+        raise bad_reply(reply, "holds another number of answers than was asked for", "choices: 1")
+    usage = reply.get("usage")
+    usage = usage if isinstance(usage, Mapping) else {}
     stop = str(choice.get("finish_reason") or "")
+    text = need(choice, *place)
+    if not isinstance(text, str | None):
+        raise bad_reply(reply, "has another form than its protocol says", f"{'/'.join(place)}: a text")
     return Answer(
-        str(need(choice, *place) or ""),
+        _plain(text or ""),
         STOPS.get(stop, stop),
-        usage.get("prompt_tokens"),
-        usage.get("completion_tokens"),
+        _count(usage.get("prompt_tokens")),
+        _count(usage.get("completion_tokens")),
         latency_s,
     )
+
+
+def root_of(url: str) -> str:
+    """Return the address that request paths are added to; raises ``UsageError`` for the address of one request."""
+    root = check_url(url).removesuffix("/v1")
+    if root.endswith(("/completions", "/models", "/responses")):
+        raise UsageError(
+            "the server's address is that of one request",
+            seen=url,
+            allowed="http://HOST:PORT or http://HOST:PORT/v1",
+            remedy="leave out what follows /v1",
+        )
+    return root
+
+
+def _plain(text: str) -> str:
+    """Return the text; raises ``DataError`` for halves of surrogate pairs, which no file can hold."""
+    try:
+        text.encode()
+    except UnicodeEncodeError as error:
+        raise DataError(
+            "the server's answer is no valid text", seen=ascii(text)[:200], remedy="see the server's tokenizer"
+        ) from error
+    return text
+
+
+def _count(value: Any) -> int | None:
+    """Return a number of tokens; None when the server tells none."""
+    return value if isinstance(value, int) and not isinstance(value, bool) and value >= 0 else None

@@ -3,8 +3,8 @@
 Stock algorithms pick by argmax and keep no step map. This one honours temperature, top-p and top-k of the request and
 the policy of a DecodeSpec, and keeps each finished block's state on the round that emits it, where the scheduler hook
 of ``sglang_plugin`` reads it. The settings come from the YAML of ``--dllm-algorithm-config``: ``block_size`` and
-``spec`` (a DecodeSpec), ``eos_id``, ``eot_id``. Random numbers are named by the request id and the block, hence equal
-on all ranks of a tensor-parallel group.
+``spec`` (a DecodeSpec), ``eos_id``, ``eot_id``. Random numbers are named by the request id (what follows ``#`` left
+out: it tells attempts apart) and the block, hence equal on all ranks of a tensor-parallel group and at a repetition.
 
 Legend: R requests, K block length, V vocabulary.
 """
@@ -18,7 +18,7 @@ import torch
 from torch import Tensor
 
 from dare_eval.engines.block_rules import BlockRules, BlockState, Sampling, SpecialIds
-from dare_eval.engines.sglang_names import ALGORITHM, ALL_TOKENS
+from dare_eval.engines.sglang_names import ALGORITHM, ALL_TOKENS, ATTEMPT
 from dare_eval.errors import UsageError
 from dare_eval.spec import DecodeSpec
 
@@ -44,7 +44,8 @@ def algorithm_class(base: type) -> type:
             """Return fresh states; the first position of its block names a request's random numbers."""
             ids_RK, live_RK = self._blocks(forward_batch)
             starts = forward_batch.positions.view(ids_RK.shape)[:, 0].tolist()
-            seeds = [f"{rid}|{start}" for rid, start in zip(forward_batch.rids, starts, strict=True)]
+            names = [str(rid).partition(ATTEMPT)[0] for rid in forward_batch.rids]
+            seeds = [f"{name}|{start}" for name, start in zip(names, starts, strict=True)]
             return self.rules.begin(ids_RK, live_RK, seeds)
 
         def step(self, forward_batch: Any, full_logits: Tensor, states: list[BlockState]) -> list[bool]:

@@ -12,8 +12,9 @@ gloo against the wheel's code; not run with nccl.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from concurrent.futures import ThreadPoolExecutor
+import contextlib
+from collections.abc import Iterable, Iterator, Mapping
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any, Protocol
@@ -64,24 +65,29 @@ class WeightGroup:
             group_name=GROUP,
             backend=peers.backend,
         )
-        self.group = join(peers, 0)
-        check_taken(asked.result(), "group for new weights")
+        with told_by(asked, "group for new weights"):
+            self.group = join(peers, 0)
 
-    def send(self, named: Iterable[tuple[str, Tensor]], limit: int = BUCKET_BYTES) -> None:
-        """Broadcast weights bucket by bucket, under their original names; raises ``SetupError`` when one is refused."""
+    def send(self, named: Iterable[tuple[str, Tensor]], limit: int = BUCKET_BYTES, *, label: str | None = None) -> None:
+        """Broadcast weights bucket by bucket, under their original names; the last one gives them the ``label``.
+
+        Raises ``SetupError`` when a bucket is refused or does not arrive.
+        """
         for last, bucket in buckets(named, limit):
+            more = {"weight_version": label} if last and label is not None else {}
             asked = self.pool.submit(
                 self.calls.do,
                 "update_weights_from_distributed",
+                **more,
                 names=[name for name, _ in bucket],
                 dtypes=[str(value.dtype).removeprefix("torch.") for _, value in bucket],
                 shapes=[list(value.shape) for _, value in bucket],
                 group_name=GROUP,
                 flush_cache=last,
             )
-            for _, value in bucket:
-                self.group.broadcast(value.detach().contiguous(), 0).wait()
-            check_taken(asked.result(), f"weights from {bucket[0][0]} on")
+            with told_by(asked, f"weights from {bucket[0][0]} on"):
+                for _, value in bucket:
+                    self.group.broadcast(value.detach().contiguous(), 0).wait()
 
     def close(self) -> None:
         """Leave the group."""
@@ -89,6 +95,23 @@ class WeightGroup:
 
         destroy_process_group(self.group)
         self.pool.shutdown()
+
+
+@contextlib.contextmanager
+def told_by(asked: Future[Any], what: str) -> Iterator[None]:
+    """Raise what the server says of its part, also when ours waited for it in vain; ``SetupError`` otherwise."""
+    try:
+        yield
+    except (RuntimeError, OSError) as error:
+        if asked.done():
+            check_taken(asked.result(), what)
+        raise SetupError(
+            f"the engine did not come for the {what}",
+            seen=str(error)[:300],
+            allowed="a free port of this machine that the server reaches (meet), and its tensor-parallel size (ranks)",
+            remedy="see the engine's log; or send weights by a shared folder",
+        ) from error
+    check_taken(asked.result(), what)
 
 
 def join(peers: WeightPeers, rank: int) -> Any:

@@ -18,6 +18,7 @@ from dare_eval.engines.sglang_names import (
     CONTRACT_VERSION,
     REPLAY_STEPS,
     REPLAY_TOKENS,
+    RULES,
     STEP_MAPS,
     STOP_LENGTH,
     WHOLE,
@@ -50,10 +51,10 @@ def keep_step_maps(scheduler: Any, batch: Any, result: Any, *_: Any, **__: Any) 
         return
     for req, tokens, state, count in zip(batch.reqs, result.next_token_ids, states, accepted, strict=True):
         if count and hasattr(state, "step_map"):
-            _note(req, list(tokens), state.step_map)
+            _note(req, list(tokens), state.step_map, getattr(state, "rules", ""))
 
 
-def _note(req: Any, tokens: list[int], step_map: Iterable[int]) -> None:
+def _note(req: Any, tokens: list[int], step_map: Iterable[int], rules: str) -> None:
     prompt, end = len(req.origin_input_ids), req.extend_end
     if end <= prompt:
         return  # a block of the prompt
@@ -67,6 +68,7 @@ def _note(req: Any, tokens: list[int], step_map: Iterable[int]) -> None:
     info.setdefault(REPLAY_TOKENS, []).extend(tokens[fresh:])
     info[STOP_LENGTH] = [len(info[REPLAY_TOKENS])]
     info[CONTRACT] = [CONTRACT_VERSION]
+    info[RULES] = [rules]
 
 
 def note_stop(result: Any, req: Any, *_: Any, **__: Any) -> Any:

@@ -12,8 +12,10 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from dare_eval.engines.ends import EndIds
-from dare_eval.engines.http import need
-from dare_eval.engines.sglang_names import CONTRACT, CONTRACT_VERSION, REPLAY_STEPS, REPLAY_TOKENS
+from dare_eval.engines.http import need_mapping
+from dare_eval.engines.rules import check_rules
+from dare_eval.engines.sglang_names import CONTRACT, CONTRACT_VERSION, REPLAY_STEPS, REPLAY_TOKENS, RULES
+from dare_eval.engines.token_lists import check_finished, check_whole, ids_at, whole_numbers
 from dare_eval.errors import DataError, SetupError
 from dare_eval.spec import DecodeSpec
 
@@ -37,7 +39,8 @@ def result_of(reply: Mapping[str, Any], sent: Sent) -> DecodeResult:
     from dare_eval.decoding import DecodeResult
     from dare_eval.decoding.results import trim
 
-    meta = need(reply, "meta_info")
+    meta = need_mapping(reply, "meta_info")
+    check_finished(meta)
     if REPLAY_TOKENS not in meta or REPLAY_STEPS not in meta:
         raise SetupError(
             "the engine returns no step maps, so forwards and trajectories are unknown",
@@ -46,16 +49,17 @@ def result_of(reply: Mapping[str, Any], sent: Sent) -> DecodeResult:
             remedy="install this package into the engine's environment (its plugin is found by SGLang) and start it "
             "with the arguments of docs/engines.md",
         )
-    if list(meta.get(CONTRACT, [])) != [CONTRACT_VERSION]:
+    if meta.get(CONTRACT) != [CONTRACT_VERSION]:
         raise DataError("unknown version of the replay keys", seen=meta.get(CONTRACT), allowed=str([CONTRACT_VERSION]))
-    tokens, steps = [int(one) for one in meta[REPLAY_TOKENS]], [int(one) for one in meta[REPLAY_STEPS]]
-    visible = [int(one) for one in need(reply, "output_ids")]
-    if len(tokens) != len(steps) or tokens[: len(visible)] != visible:
-        raise DataError(
-            "tokens and step map of a reply do not belong together",
-            seen=f"{len(visible)} visible tokens, {len(tokens)} replayed, {len(steps)} steps",
-            remedy="check the engine's version (docs/engines.md)",
-        )
+    rules = meta.get(RULES)
+    check_rules(rules[0] if isinstance(rules, list) and len(rules) == 1 else rules, sent.spec)
+    tokens, visible = (
+        ids_at(reply, "meta_info", REPLAY_TOKENS, ends=sent.ends),
+        ids_at(reply, "output_ids", ends=sent.ends),
+    )
+    steps = whole_numbers(reply, "meta_info", REPLAY_STEPS)
+    _check_steps(tokens, visible, steps, sent.spec)
+    check_whole(tokens, sent.ends, sent.spec.gen_length)
     forwards, by_block = _forwards(steps, sent.prompt_length, sent.spec.block_length)
     response = tokens[: sent.spec.gen_length]
     kept, stop = trim(response, sent.ends.eos_id, set(sent.ends.stop_ids), sent.spec.gen_length)
@@ -68,6 +72,35 @@ def result_of(reply: Mapping[str, Any], sent: Sent) -> DecodeResult:
         step_map=forwards[: sent.spec.gen_length],
         stop=stop,
         response=response,
+    )
+
+
+def check_label(reply: Any, known: str | None) -> str | None:
+    """Return the name of the weights that decoded a reply; raises ``SetupError`` when it is not the ``known`` one."""
+    found = need_mapping(reply, "meta_info").get("weight_version")
+    if known is not None and found != known:
+        raise SetupError(
+            "the server's weights changed in the middle: it was started again, or somebody else sent some",
+            seen=f"weight_version = {found}",
+            allowed=known,
+            remedy="repeat the command (what is finished is kept); give every training run a server of its own",
+        )
+    return known if found is None else str(found)
+
+
+def _check_steps(tokens: list[int], visible: list[int], steps: list[int], spec: DecodeSpec) -> None:
+    """Raise ``DataError`` for a step map that no decoding of these tokens can have."""
+    most = max(spec.block_length, spec.block_steps or 0)
+    if len(tokens) != len(steps) or tokens[: len(visible)] != visible:
+        seen = f"{len(visible)} visible tokens, {len(tokens)} replayed, {len(steps)} steps"
+    elif any(not 1 <= step <= most for step in steps):
+        seen = f"steps {sorted({step for step in steps if not 1 <= step <= most})[:5]}, of 1 to {most} in a block"
+    else:
+        return
+    raise DataError(
+        "tokens and step map of a reply do not belong together",
+        seen=seen,
+        remedy="check the engine's version (docs/engines.md)",
     )
 
 

@@ -14,9 +14,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from dare_eval.engines.counts import check_counts
+from dare_eval.engines.counts import check_counts, check_share
 from dare_eval.engines.ends import EndIds
-from dare_eval.engines.sglang_names import ALGORITHM, ALL_TOKENS
+from dare_eval.engines.sglang_names import ALGORITHM, ALL_TOKENS, VERSION
 from dare_eval.errors import UsageError
 from dare_eval.spec import DecodeSpec
 
@@ -38,10 +38,13 @@ class SGLangOptions:
     """Share of the GPU's memory for weights and cache; None leaves it to the engine."""
     memory_saver: bool = False
     """Let weights and cache be given back between rollouts."""
+    version: str = VERSION
+    """Release, as it is recorded; an engine of another one is refused."""
 
     def __post_init__(self) -> None:
         """Refuse layouts that the engine does not have."""
         check_counts(self, "tp", "dp", "ep", "pp", "max_running_requests")
+        check_share(self, "mem_fraction_static")
         if self.pp > 1:
             raise UsageError(
                 "SGLang has no pipeline parallelism in diffusion mode: a block is denoised in many passes over the "
@@ -54,7 +57,7 @@ class SGLangOptions:
             raise UsageError("ep does not divide tp", seen=f"tp {self.tp}, ep {self.ep}", remedy="ep = tp, or 1")
 
 
-def engine_spec(spec: DecodeSpec, version: str = "") -> DecodeSpec:
+def engine_spec(spec: DecodeSpec, version: str = VERSION) -> DecodeSpec:
     """Return the spec as SGLang runs it, ``engine`` filled in; raises ``UsageError`` for what it cannot do.
 
     A row leaves after the block that ends it. ``early_stop`` prefix, which leaves within the block, therefore becomes
@@ -78,7 +81,7 @@ def engine_spec(spec: DecodeSpec, version: str = "") -> DecodeSpec:
                 remedy="change the setting, or leave the engine out: the native decoder has it",
             )
     stop = "block" if spec.early_stop == "prefix" else spec.early_stop
-    return dataclasses.replace(spec, early_stop=stop, engine=f"sglang {version}".strip())
+    return dataclasses.replace(spec, early_stop=stop, engine=f"sglang {version}")
 
 
 def server_arguments(model_path: str, spec: DecodeSpec, config_file: Path, options: SGLangOptions) -> dict[str, Any]:

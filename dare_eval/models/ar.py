@@ -19,10 +19,11 @@ from typing import Any, ClassVar
 from opencompass.models.base import BaseModel
 from opencompass.models.base_api import APITemplateParser
 
+from dare_eval.engines.counts import check_counts, check_sampling
 from dare_eval.errors import DataError, UsageError, unknown
 from dare_eval.inferencers.rows import Row
 from dare_eval.models.engine import build_options
-from dare_eval.models.settings import check_names
+from dare_eval.models.settings import check_device, check_names, place_of
 from dare_eval.models.texts import HUMAN_BOT_ROUND, GenText, cut_at_stops, render_chat, row_seeds
 from dare_eval.networks import resolve_model_path
 from dare_eval.records.provenance import weight_hash
@@ -44,14 +45,8 @@ class Generation:
 
     def __post_init__(self) -> None:
         """Refuse values out of range."""
-        if isinstance(self.gen_length, bool) or not isinstance(self.gen_length, int) or self.gen_length < 1:
-            raise UsageError("gen_length is no count", seen=self.gen_length, allowed=">= 1")
-        if self.temperature < 0:
-            raise UsageError("temperature is negative", seen=self.temperature, allowed=">= 0")
-        if self.top_p is not None and not 0 < self.top_p <= 1:
-            raise UsageError("top_p is out of range", seen=self.top_p, allowed="(0, 1]")
-        if self.top_k is not None and self.top_k < 1:
-            raise UsageError("top_k is out of range", seen=self.top_k, allowed=">= 1")
+        check_counts(self, "gen_length", *(["top_k"] if self.top_k is not None else []))
+        check_sampling(self)
         if self.dtype not in DTYPES:
             raise unknown("dtype", self.dtype, DTYPES)
 
@@ -80,8 +75,7 @@ class ArModel(BaseModel):
         if self.chat:
             self.template_parser = APITemplateParser(meta_template or HUMAN_BOT_ROUND)
         self.tokenizer = _tokenizer(place)
-        if device == "auto":
-            device = "cuda" if torch.cuda.is_available() else "cpu"
+        device = place_of(device)
         dtype = getattr(torch, self.generation.dtype)
         self.network = AutoModelForCausalLM.from_pretrained(str(place), dtype=dtype).to(device).eval()
 
@@ -91,6 +85,7 @@ class ArModel(BaseModel):
         check_names(cls, settings)
         if not settings.get("path") or not settings.get("generation"):
             raise UsageError(f"{cls.__name__} needs path and generation", allowed="generation=dict(gen_length=...)")
+        check_device(settings.get("device", "auto"))
         generation: Generation = build_options(Generation, settings["generation"])
         place, config = _opened(str(settings["path"]))
         described = {**dataclasses.asdict(generation), "engine": "transformers", "policy": "autoregressive"}

@@ -12,7 +12,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, ClassVar
 
-from dare_eval.engines.http import HttpOptions
+from dare_eval.engines.addresses import check_url
+from dare_eval.engines.patience import HttpOptions
 from dare_eval.errors import UsageError, unknown
 from dare_eval.inferencers.rows import Row
 from dare_eval.models.base import STATS, DiffusionModel
@@ -39,6 +40,7 @@ class EngineModel(DiffusionModel):
         meta_template: Mapping[str, Any] | None = None,
         long_prompts: str = "refuse",
     ) -> None:
+        check_place(url, engine, server)
         self.url = url
         self.engine_options = build_options(self.options, engine)
         self.server_options: HttpOptions = build_options(HttpOptions, server)
@@ -55,16 +57,28 @@ class EngineModel(DiffusionModel):
                 seen=settings.get("path"),
                 remedy="run this data set with the model's own wrapper (leave --engine out)",
             )
-        build_options(cls.options, settings.get("engine"))
+        options = build_options(cls.options, settings.get("engine"))
         build_options(HttpOptions, settings.get("server"))
+        check_place(settings.get("url"), settings.get("engine"), settings.get("server"))
+        if settings.get("record_x0"):
+            raise UsageError(
+                f"{cls.__name__} cannot keep the model's guess at every forward: the engine does not tell it",
+                seen="record_x0 = True",
+                remedy="leave record_x0 out, or the engine",
+            )
         native = {key: value for key, value in settings.items() if key not in ("url", "engine", "server")}
         facts = super().facts(native)
-        spec = cls.engine_spec(DecodeSpec.from_dict(facts.decode_spec)) if facts.decode_spec else None
-        return dataclasses.replace(facts, decode_spec=spec.to_dict() if spec else {})
+        if not facts.decode_spec:
+            return facts
+        spec = cls.engine_spec(DecodeSpec.from_dict(facts.decode_spec), options.version)
+        return dataclasses.replace(facts, decode_spec=spec.to_dict())
 
     @classmethod
-    def engine_spec(cls, spec: DecodeSpec) -> DecodeSpec:
-        """Return the spec as the engine runs it; raises ``UsageError`` for what it cannot honour."""
+    def engine_spec(cls, spec: DecodeSpec, version: str | None = None) -> DecodeSpec:
+        """Return the spec as that release of the engine runs it (None: the one held against).
+
+        Raises ``UsageError`` for what it cannot honour.
+        """
         raise TypeError(f"{cls.__name__} defines no engine_spec()")
 
     def start(self, spec: DecodeSpec) -> Any:
@@ -102,10 +116,36 @@ class EngineModel(DiffusionModel):
         return answers
 
 
+def check_place(url: Any, engine: Mapping[str, Any] | None, server: Mapping[str, Any] | None) -> None:
+    """Refuse options of a server without one, options of an own engine beside a server, and no address."""
+    if url is not None:
+        check_url(url)
+        idle = sorted(set(engine or {}) - {"version"})
+        if idle:
+            raise UsageError(
+                "a server has its own layout, so options of an engine in this process have no effect",
+                seen=", ".join(f"engine.{name}" for name in idle),
+                allowed="engine.version beside url",
+                remedy="start the server with them, or leave url out",
+            )
+    elif server:
+        raise UsageError(
+            "options of a server's client have no effect without a server",
+            seen=", ".join(f"server.{name}" for name in sorted(server)),
+            remedy="give url, or leave server out",
+        )
+
+
 def build_options(kind: type, given: Mapping[str, Any] | None) -> Any:
-    """Return a dataclass of options; raises ``UsageError`` for an unknown name."""
-    names = [field.name for field in dataclasses.fields(kind)]
+    """Return a dataclass of options; raises ``UsageError`` for an unknown or missing name."""
+    fields = {field.name: field for field in dataclasses.fields(kind)}
+    if not isinstance(given or {}, Mapping):
+        raise UsageError(f"{kind.__name__} is no dict of options", seen=given, allowed=", ".join(fields))
     for name in given or {}:
-        if name not in names:
-            raise unknown(f"option of {kind.__name__}", name, names)
+        if name not in fields:
+            raise unknown(f"option of {kind.__name__}", name, fields)
+    needed = [name for name, field in fields.items() if field.default is field.default_factory is dataclasses.MISSING]
+    for name in needed:
+        if name not in (given or {}):
+            raise UsageError(f"{kind.__name__} needs {name}", seen=given, allowed=", ".join(fields))
     return kind(**(given or {}))

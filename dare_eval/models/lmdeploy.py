@@ -5,8 +5,8 @@ dict(type=LMDeployModel, path="JetLM/SDAR-8B-Chat", decoding=dict(preset="sdar-8
 
 from __future__ import annotations
 
-from dare_eval.engines.ends import EndIds
-from dare_eval.engines.lmdeploy import FAMILIES, LMDeployOptions, Server, engine_spec
+from dare_eval.engines.ends import ends_of
+from dare_eval.engines.lmdeploy import FAMILIES, VERSION, LMDeployOptions, Server, engine_spec
 from dare_eval.engines.lmdeploy_pipeline import OfflinePipeline
 from dare_eval.models.engine import EngineModel
 from dare_eval.spec import DecodeSpec
@@ -21,16 +21,14 @@ class LMDeployModel(EngineModel):
     _running: DecodeSpec | None = None
 
     @classmethod
-    def engine_spec(cls, spec: DecodeSpec) -> DecodeSpec:
+    def engine_spec(cls, spec: DecodeSpec, version: str | None = None) -> DecodeSpec:
         """Return the spec as LMDeploy runs it."""
-        return engine_spec(spec)
+        return engine_spec(spec, version or VERSION)
 
     def start(self, spec: DecodeSpec) -> OfflinePipeline | Server:
         """Return the decoder; the rules are the engine's, so another spec needs another engine."""
         if self._decoder is None or self._running != spec:
-            wanted, ids = engine_spec(spec), self.config
-            stops = tuple({ids.eos_id, *ids.stop_ids, *spec.stop_ids})
-            ends = EndIds(eos_id=ids.eos_id, eot_id=ids.eot_id, stop_ids=stops)
+            wanted, ends = engine_spec(spec, self.engine_options.version), ends_of(self.config, spec)
             if isinstance(self._decoder, OfflinePipeline):
                 self._decoder.close()  # the old engine's memory goes before the new one starts
             if self.url:

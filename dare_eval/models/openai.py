@@ -16,8 +16,8 @@ from typing import Any, ClassVar
 from opencompass.models.base import BaseModel
 from opencompass.models.base_api import APITemplateParser
 
-from dare_eval.engines.http import HttpOptions
-from dare_eval.engines.openai import Answer, OpenAIClient, Sampling
+from dare_eval.engines.openai import KEY_ENV, Answer, OpenAIClient, Sampling, root_of
+from dare_eval.engines.patience import HttpOptions
 from dare_eval.errors import UsageError
 from dare_eval.inferencers.rows import Row
 from dare_eval.models.engine import build_options
@@ -39,7 +39,7 @@ class OpenAIModel(BaseModel):
         path: str,
         url: str,
         generation: Mapping[str, Any],
-        key_env: str = "OPENAI_API_KEY",
+        key_env: str = KEY_ENV,
         server: Mapping[str, Any] | None = None,
         max_seq_len: int = 1 << 20,
         meta_template: Mapping[str, Any] | None = None,
@@ -61,6 +61,7 @@ class OpenAIModel(BaseModel):
                     f"{cls.__name__} needs {name}",
                     allowed="path (the served name), url, generation=dict(gen_length=...)",
                 )
+        root_of(settings["url"])
         sampling: Sampling = build_options(Sampling, settings["generation"])
         build_options(HttpOptions, settings.get("server"))
         described = {**dataclasses.asdict(sampling), "engine": "openai"}

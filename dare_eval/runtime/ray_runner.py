@@ -107,11 +107,16 @@ class RayRunner(BaseRunner):
         lark_bot_url: str | None = None,
     ) -> None:
         super().__init__(task=task, debug=debug, lark_bot_url=lark_bot_url)
+        self.keys: set[str] = set()
+        for name, value, least in (("retries", retries, 0), ("max_num_workers", max_num_workers, 1)):
+            if isinstance(value, bool) or not isinstance(value, int) or value < least:
+                raise UsageError(f"RayRunner's {name} is out of range", seen=repr(value), allowed=f">= {least}")
         self.address, self.retries, self.max_num_workers = address, retries, max_num_workers
 
     def launch(self, tasks: list[Any]) -> list[tuple[str, int]]:
         """Run all tasks and return ``(name, exit code)`` of each."""
         ray = _ray()
+        self.keys = {name for cfg in tasks for model in cfg["models"] for name in _key_names(model)}
         with _connected(ray, self.address, self.max_num_workers):
             gpus = int(ray.cluster_resources().get("GPU", 0))
             jobs = [self._job(settled(cfg, gpus)) for cfg in tasks]
@@ -156,7 +161,7 @@ class RayRunner(BaseRunner):
         return status
 
     def _worker(self, ray: Any, need: int) -> Any:
-        passed = {key: value for key, value in os.environ.items() if key.startswith(PASSED_ON)}
+        passed = {key: value for key, value in os.environ.items() if key.startswith(PASSED_ON) or key in self.keys}
         made = ray.remote(RayWorker).options(num_gpus=need, num_cpus=0 if need else 1, max_restarts=0)
         return made.remote(str(Path.cwd()), passed, self.task_cfg["type"])
 
@@ -176,7 +181,12 @@ class RayRunner(BaseRunner):
         """Return the exit code of a task, or None when its worker died and it gets another one."""
         try:
             code = int(ray.get(reference))
-        except ray.exceptions.RayActorError as error:
+        except ray.exceptions.RayTaskError as error:
+            # The task's own errors are caught where it runs: this is one of the worker itself.
+            get_logger().error(f"task {job.task.name} could not be run: {error}")
+            record_lost(job, 1)
+            return 1
+        except ray.exceptions.RayError as error:
             if job.tries <= self.retries:
                 get_logger().warning(f"task {job.task.name} lost its worker and starts again: {error}")
                 return None
@@ -186,6 +196,12 @@ class RayRunner(BaseRunner):
         if code:
             get_logger().error(f"task {job.task.name} failed with code {code}, see {job.log}")
         return code
+
+
+def _key_names(model_cfg: Any) -> list[str]:
+    """Return the environment variables that a model's config names for the key of its server."""
+    found = [model_cfg.get("key_env"), (model_cfg.get("server") or {}).get("key_env")]
+    return [str(name) for name in found if name]
 
 
 def _ray() -> Any:
@@ -204,7 +220,15 @@ def _connected(ray: Any, address: str | None, cpus: int) -> Iterator[None]:
     before = ray.is_initialized()
     if not before:
         own = {} if address else {"num_cpus": max(cpus, os.cpu_count() or 1), "include_dashboard": False}
-        ray.init(address=address, log_to_driver=False, **own)
+        try:
+            ray.init(address=address, log_to_driver=False, **own)
+        except (ConnectionError, RuntimeError, ValueError, OSError) as error:
+            raise SetupError(
+                "the Ray cluster cannot be joined" if address else "Ray does not start on this machine",
+                seen=f"address = {address!r}: {error}",
+                allowed="None (this machine), auto, or HOST:PORT of a running cluster",
+                remedy="ray start --head there, or use ForkRunner",
+            ) from error
     try:
         yield
     finally:

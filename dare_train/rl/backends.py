@@ -132,7 +132,8 @@ BACKENDS = Registry(
 def check_backend(name: str, algorithm: str, recorder: str, specs: Sequence[DecodeSpec]) -> None:
     """Refuse a backend that does not keep what an algorithm records, or cannot decode as wanted.
 
-    A factory may say both: ``recorders`` (names of ``dare_train.rl.algorithm.RECORDERS``) and ``check(spec)``.
+    A factory may say both: ``recorders`` (names of ``dare_train.rl.algorithm.RECORDERS``) and ``check(spec)``; and
+    ``rules(spec)``, which must be the same for all specs.
     """
     made = BACKENDS.get(name)
     kept: Sequence[str] | None = getattr(made, "recorders", None)
@@ -147,6 +148,13 @@ def check_backend(name: str, algorithm: str, recorder: str, specs: Sequence[Deco
     if check is not None:
         for spec in specs:
             check(spec)
+    rules: Callable[[DecodeSpec], str] | None = getattr(made, "rules", None)
+    if rules is not None and len(kinds := sorted({rules(spec) for spec in specs})) > 1:
+        raise UsageError(
+            "the engine decodes by one set of rules, and rollouts and held-out answers ask for two",
+            seen=" / ".join(kinds),
+            remedy="leave watch.heldout_steps out, or rollout.backend = inprocess",
+        )
 
 
 @contextlib.contextmanager

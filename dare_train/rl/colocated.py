@@ -19,9 +19,10 @@ import os
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from dare_eval.engines.ends import EndIds
+from dare_eval.engines.ends import ends_of
 from dare_eval.engines.lmdeploy import EngineText, LMDeployOptions, engine_spec
 from dare_eval.engines.lmdeploy_pipeline import OfflinePipeline
+from dare_eval.engines.rules import rules_text
 from dare_eval.errors import UsageError, unknown
 from dare_eval.networks import resolve_model_path
 
@@ -30,7 +31,7 @@ if TYPE_CHECKING:
     from dare_eval.spec import DecodeSpec
     from dare_train.rl.backends import BackendFacts, Named, Request
 
-OPTIONS = ("max_batch_size", "session_len", "cache_max_entry_count")
+OPTIONS = ("max_batch_size", "session_len", "cache_max_entry_count", "version")
 CACHE_SHARE = 0.4
 """Of free GPU memory, for keys and values: the trainer's own tensors are there too."""
 
@@ -40,6 +41,8 @@ class LMDeployRollout:
 
     traces = False
     recorders = ("final",)
+    rules = staticmethod(rules_text)
+    """What an engine fixes when it starts: the same for rollouts and held-out answers."""
 
     @staticmethod
     def check(spec: DecodeSpec) -> None:
@@ -62,7 +65,7 @@ class LMDeployRollout:
             )
         config, self.spec = facts.network.config, engine_spec(facts.spec)
         self.mask_id, self.version = config.mask_id, -1
-        ends = EndIds(eos_id=config.eos_id, eot_id=config.eot_id, stop_ids=tuple({config.eos_id, *config.stop_ids}))
+        ends = ends_of(config, facts.spec)
         given = {"cache_max_entry_count": CACHE_SHARE, **facts.options}
         options = LMDeployOptions(empty_init=True, enable_mp_engine=True, **given)
         with only_device(device.index or 0):

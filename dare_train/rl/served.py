@@ -6,25 +6,29 @@
       # or:    {url: "http://HOST:30000", meet: "ADDRESS:PORT", ranks: 8}
 
 At each sync the first process hands over all weights under their original names, adapters merged; one tensor is
-compared afterwards, so that a rollout never runs on other weights than were sent. With ``folder`` it writes a
-checkpoint and asks the server to read it; two folders are used in turn, so a server that reads the old one is not
-disturbed. With ``meet`` (an address of the first process that the server reaches) trainer and server form a group and
-the weights are broadcast: ``ranks`` is the server's tensor parallelism, ``link`` the group's backend (nccl). The
-server is started with the arguments that docs/engines.md shows. Leaves out trajectories other than step maps: an
-algorithm that needs the states of all passes, or goes on from a state, is refused.
+compared afterwards, and every reply names the weights that decoded it, so that a rollout never runs on other weights
+than were sent. With ``folder`` it writes a checkpoint and asks the server to read it; two folders are used in turn, so
+a server that reads the old one is not disturbed. With ``meet`` (an address of the first process that the server
+reaches) trainer and server form a group and the weights are broadcast: ``ranks`` is the server's tensor parallelism,
+``link`` the group's backend (nccl). The server is started with the arguments that docs/engines.md shows. Leaves out
+trajectories other than step maps: an algorithm that needs the states of all passes, or goes on from a state, is
+refused.
 """
 
 from __future__ import annotations
 
 import shutil
+import uuid
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from dare_eval.engines.ends import EndIds
-from dare_eval.engines.http import HttpOptions
+from dare_eval.engines.ends import ends_of
+from dare_eval.engines.patience import HttpOptions
+from dare_eval.engines.rules import rules_text
 from dare_eval.engines.sglang_broadcast import WeightGroup, WeightPeers
 from dare_eval.engines.sglang_clients import SGLangDecoder, connect
+from dare_eval.engines.sglang_names import VERSION
 from dare_eval.engines.sglang_settings import engine_spec
 from dare_eval.errors import UsageError, unknown
 from dare_eval.networks import resolve_model_path
@@ -36,8 +40,8 @@ if TYPE_CHECKING:
     from dare_eval.spec import DecodeSpec
     from dare_train.rl.backends import BackendFacts, Named, Request
 
-PLACES = ("url", "folder", "meet", "ranks", "link")
-OPTIONS = (*PLACES, "timeout_s", "retries", "backoff_s", "longest_wait_s", "concurrency")
+PLACES = ("url", "folder", "meet", "ranks", "link", "version")
+OPTIONS = (*PLACES, "timeout_s", "retries", "backoff_s", "longest_wait_s", "concurrency", "key_env")
 COMPARED = 16
 """Values of one weight that are compared after a sync."""
 
@@ -47,6 +51,8 @@ class SGLangRollout:
 
     traces = False
     recorders = ("final", "step_map")
+    rules = staticmethod(rules_text)
+    """What a server fixes when it starts: the same for rollouts and held-out answers."""
 
     @staticmethod
     def check(spec: DecodeSpec) -> None:
@@ -63,18 +69,17 @@ class SGLangRollout:
                 seen=f"base {facts.folder!r}, options {sorted(facts.options)}",
                 allowed="rollout.options = {url: http://HOST:PORT, folder: PATH} or {url: ..., meet: ADDRESS:PORT}",
             )
-        config = facts.network.config
-        stops = tuple({config.eos_id, *config.stop_ids})
         self.base, self.place = resolve_model_path(facts.folder), Path(str(facts.options.get("folder", "")))
         self.peers = _peers(facts.options)
         self.group: WeightGroup | None = None
         http = {name: value for name, value in facts.options.items() if name not in PLACES}
         self.decoder: SGLangDecoder = connect(
             str(facts.options["url"]),
-            EndIds(eos_id=config.eos_id, eot_id=config.eot_id, stop_ids=stops),
+            ends_of(facts.network.config, facts.spec),
             HttpOptions(**http),
+            str(facts.options.get("version", VERSION)),
         )
-        self.version = -1
+        self.name, self.version = _agreed(uuid.uuid4().hex[:12]), -1
 
     def generate(self, request: Request) -> list[DecodeResult]:
         """Decode every row; its random numbers follow from weights version and seed."""
@@ -88,6 +93,7 @@ class SGLangRollout:
     def sync(self, named: Named, version: int) -> None:
         """Hand over the weights; every process calls it, because reading a sharded weight is a common act."""
         sent: list[tuple[str, list[float]]] = []
+        label = f"{self.name}-{version}"
         if not _is_first():
             for _ in named:
                 pass
@@ -96,14 +102,14 @@ class SGLangRollout:
                 state = {name: value.detach().cpu().contiguous() for name, value in _noted(named, sent)}
                 folder = self.place / f"weights-{version % 2}"
                 self._write(state, folder)
-                self.decoder.load_folder(folder.resolve(), version)
+                self.decoder.load_folder(folder.resolve(), version, label)
             else:
                 self.group = self.group or WeightGroup(self.decoder.calls, self.peers)
                 with self.decoder.session():
-                    self.group.send(_noted(named, sent))
+                    self.group.send(_noted(named, sent), label=label)
             self.decoder.verify(*sent[0])
         _wait()
-        self.decoder.weights = self.version = version
+        self.decoder.weights, self.decoder.label, self.version = version, label, version
 
     def sleep(self) -> None:
         """Ask the server to give memory back."""
@@ -145,6 +151,17 @@ def _noted(named: Named, sent: list[tuple[str, list[float]]]) -> Iterator[tuple[
         if not sent:
             sent.append((name, value.detach().flatten()[:COMPARED].float().tolist()))
         yield name, value
+
+
+def _agreed(name: str) -> str:
+    """Return the first process's name for its weights."""
+    from torch import distributed
+
+    if not distributed.is_initialized():
+        return name
+    names = [name]
+    distributed.broadcast_object_list(names, src=0)
+    return names[0]
 
 
 def _is_first() -> bool:

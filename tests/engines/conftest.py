@@ -30,13 +30,13 @@ def serve(tmp_path):
     started: list[Running] = []
 
     def start(
-        model: str = "tiny-bd-countdown", settings: dict | None = None, port: int = 0, faults: str = ""
+        model: str = "tiny-bd-countdown", settings: dict | None = None, port: int = 0, faults: str = "", more=()
     ) -> Running:
         place = tmp_path / f"port-{len(started)}"
         settings = settings or {"gen_length": 8, "block_length": 4, "steps": 6, "cache": "block"}
         words = [sys.executable, "-m", "tests.engines.local_server", model, json.dumps(settings), str(port)]
         process = subprocess.Popen(
-            [*words, "--faults", faults, "--port-file", str(place)],
+            [*words, "--faults", faults, "--port-file", str(place), *more],
             cwd=ROOT,
             env={**os.environ, "OMP_NUM_THREADS": "1"},
         )

@@ -3,7 +3,9 @@
     python -m tests.engines.local_server tiny-bd-countdown '{"gen_length": 8, "block_length": 4, "steps": 6}' 0
 
 Prints its port. ``--faults N:KIND,...`` spoils the N-th answer: ``drop`` (connection closed), ``half`` (cut reply),
-``words`` (no JSON), ``lacks`` (a part missing), ``busy`` (503), ``slow`` (one second late), ``die`` (the process ends).
+``words`` (no JSON), ``empty`` (no content), ``lacks`` (a part missing), ``busy`` (503), ``later`` (429, come back at
+once), ``slow`` (one second late), ``cut`` (tokens missing), ``strange`` (tokens outside the vocabulary), ``steps`` (a
+step map that cannot be), ``abort`` (given up by the engine), ``die`` (the process ends). ``--key`` wants a key.
 """
 
 from __future__ import annotations
@@ -19,14 +21,19 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 from dare_eval.decoding import DecodeResult, decode
+from dare_eval.engines.rules import rules_text
 from dare_eval.engines.sglang_names import (
     ALGORITHM,
+    ALL_TOKENS,
+    ATTEMPT,
     CONTRACT,
     CONTRACT_VERSION,
     REPLAY_STEPS,
     REPLAY_TOKENS,
+    RULES,
     STEP_MAPS,
     STOP_LENGTH,
+    VERSION,
 )
 from dare_eval.networks import load_network, resolve_model_path
 from dare_eval.spec import DecodeSpec
@@ -43,7 +50,8 @@ class Served:
         family = self.network.config.family
         self.spec = DecodeSpec.build(family, **settings)
         self.codec = Codec(self.place, self.network.config, chat=True, limit=self.network.config.context_length)
-        self.model, self.lock, self.version = model, threading.Lock(), "0"
+        self.model, self.lock, self.version, self.release = model, threading.Lock(), "default", VERSION
+        self.working: set[str] = set()
 
     def decode(self, ids: list[int], spec: DecodeSpec, seed: int) -> DecodeResult:
         with self.lock:
@@ -57,9 +65,11 @@ class Served:
             gen_length=length,
             steps=None if self.spec.steps is None else self.spec.steps * length // self.spec.gen_length,
             temperature=wanted["temperature"],
+            top_p=None if wanted["top_p"] >= 1 else wanted["top_p"],
+            top_k=None if wanted["top_k"] in (1, ALL_TOKENS) else wanted["top_k"],
             early_stop="none" if wanted["ignore_eos"] else "block",
         )
-        seed = int(body["rid"].split("-")[2])
+        seed = int(body["rid"].partition(ATTEMPT)[0].split("-")[2])
         result = self.decode(ids, spec, seed)
         stops = () if wanted["ignore_eos"] else wanted["stop_token_ids"]
         tokens, steps = self._blocks(result, len(ids))
@@ -67,7 +77,8 @@ class Served:
         visible = min(wanted["max_new_tokens"], len(tokens) if end is None else end + 1)
         meta = {"id": body["rid"], "completion_tokens": visible, "finish_reason": {"type": "stop"}}
         meta |= {STEP_MAPS: steps[:visible], REPLAY_TOKENS: tokens, REPLAY_STEPS: steps}
-        meta |= {STOP_LENGTH: [visible], CONTRACT: [CONTRACT_VERSION], "weight_version": self.version}
+        meta |= {STOP_LENGTH: [visible], CONTRACT: [CONTRACT_VERSION], RULES: [rules_text(self.spec)]}
+        meta |= {"weight_version": self.version}
         return {"text": self.codec.decode(tokens[:visible]), "output_ids": tokens[:visible], "meta_info": meta}
 
     def _blocks(self, result: DecodeResult, prompt: int) -> tuple[list[int], list[int]]:
@@ -108,11 +119,11 @@ class Served:
         if path == "/v1/models":
             return {"data": [{"id": self.model}]}
         if path == "/server_info":
-            return {"version": "0.5.23", "dllm_algorithm": ALGORITHM}
+            return {"version": self.release, "dllm_algorithm": ALGORITHM}
         if path == "/update_weights_from_disk":
             with self.lock:
                 self.network = load_network(body["model_path"]).eval()
-                self.version = body["model_path"]
+                self.version = body.get("weight_version", self.version)
             return {"success": True, "message": "ok"}
         if path == "/get_weights_by_name":
             value = self.network.get_parameter(body["name"]).detach().flatten()
@@ -130,12 +141,20 @@ class Handler(BaseHTTPRequestHandler):
     faults: ClassVar[dict[int, str]] = {}
     count = 0
     counting = threading.Lock()
+    key = ""
 
     def log_message(self, *_: Any) -> None:
         return
 
     def do_GET(self) -> None:
-        self._reply(200, json.dumps(self.served.answer(self.path, {})).encode())
+        if self._has_key():
+            self._reply(200, json.dumps(self.served.answer(self.path, {})).encode())
+
+    def _has_key(self) -> bool:
+        if not self.key or self.headers.get("Authorization") == f"Bearer {self.key}":
+            return True
+        self._reply(401, b'{"error": "Unauthorized"}')
+        return False
 
     def do_POST(self) -> None:
         body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
@@ -149,14 +168,22 @@ class Handler(BaseHTTPRequestHandler):
             return
         if fault == "slow":
             time.sleep(1.0)
-        answer = self.served.answer(self.path, body)
-        if fault == "lacks":
-            answer = {"meta_info": {}}
-        data = b"" if answer is None else json.dumps(answer).encode()
+        if not self._has_key():
+            return
+        rid, working = str(body.get("rid", "")), self.served.working
+        if rid in working:  # as SGLang does
+            self._reply(400, json.dumps({"error": f"Duplicate request ID detected: {rid}"}).encode())
+            return
+        working.add(rid) if rid else None
+        answer = spoiled(self.served.answer(self.path, body), fault)
+        working.discard(rid)
+        data = b"" if answer is None or fault == "empty" else json.dumps(answer).encode()
         if fault == "words":
             data = b"<html>try later</html>"
         if fault == "busy":
             self._reply(503, b"busy")
+        elif fault == "later":
+            self._reply(429, b"too many requests", {"Retry-After": "0"})
         elif fault == "half":
             self.send_response(200)
             self.send_header("Content-Length", str(len(data)))
@@ -166,12 +193,32 @@ class Handler(BaseHTTPRequestHandler):
         else:
             self._reply(200, data)
 
-    def _reply(self, status: int, data: bytes) -> None:
+    def _reply(self, status: int, data: bytes, more: dict[str, str] | None = None) -> None:
         self.send_response(status)
-        self.send_header("Content-Type", "application/json")
+        for name, value in {"Content-Type": "application/json", **(more or {})}.items():
+            self.send_header(name, value)
         self.send_header("Content-Length", str(len(data)))
         self.end_headers()
         self.wfile.write(data)
+
+
+def spoiled(answer: Any, fault: str) -> Any:
+    """Return an answer to ``/generate`` with the fault in it."""
+    if fault == "lacks":
+        return {"meta_info": {}}
+    if fault not in ("cut", "strange", "steps", "abort"):
+        return answer
+    meta = answer["meta_info"]
+    if fault == "abort":
+        meta["finish_reason"] = {"type": "abort", "message": "Abort in waiting queue"}
+    if fault == "cut":
+        answer["output_ids"], meta[REPLAY_TOKENS] = answer["output_ids"][:2], meta[REPLAY_TOKENS][:2]
+        meta[REPLAY_STEPS] = meta[REPLAY_STEPS][:2]
+    if fault == "strange":
+        answer["output_ids"][0] = meta[REPLAY_TOKENS][0] = 10**6
+    if fault == "steps":
+        meta[REPLAY_STEPS][0] = 99
+    return answer
 
 
 def main() -> None:
@@ -181,11 +228,14 @@ def main() -> None:
     parser.add_argument("port", type=int)
     parser.add_argument("--faults", default="")
     parser.add_argument("--port-file", type=Path)
+    parser.add_argument("--key", default="")
+    parser.add_argument("--release", default=VERSION)
     options = parser.parse_args()
     import torch
 
     torch.set_num_threads(1)
-    Handler.served = Served(options.model, options.settings)
+    Handler.served, Handler.key = Served(options.model, options.settings), options.key
+    Handler.served.release = options.release
     Handler.faults = {int(n): kind for n, _, kind in (one.partition(":") for one in options.faults.split(",") if one)}
     server = ThreadingHTTPServer(("127.0.0.1", options.port), Handler)
     if options.port_file:

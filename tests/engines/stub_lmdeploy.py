@@ -10,6 +10,8 @@ import sys
 import threading
 from types import ModuleType, SimpleNamespace
 
+from dare_eval.engines.lmdeploy import VERSION
+
 
 class Loop:
     """``Pipeline.internal_thread``: an event loop in a thread."""
@@ -75,6 +77,7 @@ def install(monkeypatch, answer) -> list:
     modules["lmdeploy"].PytorchEngineConfig = lambda **kwargs: SimpleNamespace(**kwargs)
     modules["lmdeploy"].GenerationConfig = lambda **kwargs: SimpleNamespace(**kwargs)
     modules["lmdeploy"].pipeline = pipeline
+    modules["lmdeploy"].__version__ = VERSION
     modules["lmdeploy.utils"].serialize_state_dict = dict
     modules["lmdeploy.serve.openai.protocol"].UpdateParamsRequest = lambda **kwargs: SimpleNamespace(**kwargs)
     for name in ("lmdeploy.serve", "lmdeploy.serve.openai"):

@@ -5,7 +5,8 @@ from __future__ import annotations
 import httpx
 import pytest
 
-from dare_eval.engines.http import HttpClient, HttpOptions, need
+from dare_eval.engines.http import HttpClient, need
+from dare_eval.engines.patience import HttpOptions
 from dare_eval.errors import DataError, SetupError, UsageError
 
 

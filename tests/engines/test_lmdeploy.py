@@ -11,6 +11,7 @@ import torch
 from dare_eval.decoding import decode
 from dare_eval.engines.ends import EndIds
 from dare_eval.engines.lmdeploy import (
+    VERSION,
     LMDeployOptions,
     Server,
     command_line,
@@ -24,7 +25,7 @@ from dare_eval.errors import SetupError, UsageError
 from dare_eval.networks import AttentionMask
 from dare_eval.spec import DecodeSpec
 from tests.decoding.conftest import prompts, tiny
-from tests.engines.wheels import fields, source
+from tests.engines.wheels import fields, source, wheel
 
 ENDS = EndIds(eos_id=125, eot_id=124, stop_ids=(125,))
 RULES = {
@@ -46,6 +47,13 @@ def test_every_option_is_a_field_of_the_engine(rule):
     known = fields("lmdeploy", "lmdeploy/messages.py", "PytorchEngineConfig")
     assert set(found) <= known
     assert {"dllm_block_length", "dllm_unmasking_strategy", "dllm_denoising_steps"} <= set(found)
+
+
+def test_the_release_and_its_ways_are_those_that_are_held_against():
+    assert wheel("lmdeploy").filename.rpartition("/")[2].split("-")[1] == VERSION
+    sampling = source("lmdeploy", "lmdeploy/pytorch/messages.py")
+    assert "bad_words += stop_words" in sampling  # why ignore_eos is never sent
+    assert "self.temperature >= 0 and self.temperature <= 2" in source("lmdeploy", "lmdeploy/messages.py")
 
 
 def test_generation_and_server_keys_exist():

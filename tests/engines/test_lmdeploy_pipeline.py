@@ -53,13 +53,13 @@ def test_a_request_that_the_engine_refuses_is_an_error(monkeypatch):
 
 
 def test_another_rule_needs_another_engine(monkeypatch):
-    engine = opened(monkeypatch, lambda ids, config: ([5], "length"))
+    engine = opened(monkeypatch, lambda ids, config: ([5], "stop"))
     with pytest.raises(UsageError, match="dllm_denoising_steps = 2"):
         engine.generate([[1]], spec("quota"), [0])
 
 
 def test_weights_go_in_buckets_and_the_last_one_says_so(monkeypatch):
-    engine = opened(monkeypatch, lambda ids, config: ([5], "length"))
+    engine = opened(monkeypatch, lambda ids, config: ([5], "stop"))
     engine.load_tensors([(str(n), torch.full((4,), float(n))) for n in range(3)], limit=32)
     sent = engine.pipe.async_engine.params
     assert [list(one.serialized_named_tensors) for one in sent] == [["0", "1"], ["2"]]
@@ -67,7 +67,7 @@ def test_weights_go_in_buckets_and_the_last_one_says_so(monkeypatch):
 
 
 def test_it_sleeps_and_wakes_weights_first(monkeypatch):
-    engine = opened(monkeypatch, lambda ids, config: ([5], "length"))
+    engine = opened(monkeypatch, lambda ids, config: ([5], "stop"))
     engine.wake("weights")  # it is awake: nothing is asked
     engine.sleep()
     engine.wake("weights")
@@ -119,7 +119,7 @@ def test_a_rollout_takes_weights_decodes_and_gives_memory_back(monkeypatch):
 
 
 def test_what_a_rollout_cannot_have_is_refused(monkeypatch):
-    install(monkeypatch, lambda ids, config: ([5], "length"))
+    install(monkeypatch, lambda ids, config: ([5], "stop"))
     with pytest.raises(UsageError, match="max_batch_size"):
         LMDeployRollout(facts(options={"max_batch": 8}))
     with pytest.raises(UsageError, match="base checkpoint"):

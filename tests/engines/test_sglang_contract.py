@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from dare_eval.engines.ends import EndIds
-from dare_eval.engines.sglang_names import WHOLE
+from dare_eval.engines.sglang_names import VERSION, WHOLE
 from dare_eval.engines.sglang_plugin import REQUEST, SCHEDULER, STREAMER
 from dare_eval.engines.sglang_settings import (
     ARCHITECTURES,
@@ -112,6 +112,25 @@ def test_replies_hold_output_ids_and_customized_info():
     manager = source("sglang", "sglang/srt/managers/tokenizer_manager.py")
     assert '"output_ids"' in manager and '"meta_info"' in manager and "customized_info" in manager
     assert not any(f'"{key}"' in manager for key in WHOLE)  # nothing else writes our keys
+
+
+def test_servers_name_their_weights():
+    path = "sglang/srt/managers/io_struct.py"
+    for request in ("UpdateWeightFromDiskReqInput", "UpdateWeightsFromDistributedReqInput"):
+        assert "weight_version" in fields("sglang", path, request)
+    assert '"weight_version": self.config_value("weight_version")' in source(
+        "sglang", "sglang/srt/managers/tokenizer_manager.py"
+    )
+
+
+def test_a_request_of_the_same_name_is_refused_while_it_is_worked_on():
+    assert "Duplicate request ID detected" in source("sglang", "sglang/srt/managers/tokenizer_manager.py")
+
+
+def test_the_release_is_the_one_that_is_held_against():
+    assert wheel("sglang").filename.rpartition("/")[2].split("-")[1] == VERSION
+    info = source("sglang", "sglang/srt/entrypoints/http_server.py")
+    assert '"version": __version__' in info and "build_server_info(server_args" in info
 
 
 def test_the_hook_registry_applies_our_hooks():

@@ -52,3 +52,29 @@ def test_a_worker_that_dies_too_often_is_a_recorded_failure(workplace):
     assert again.code == 0
     assert again.row()["value"] == 100
     assert len(workplace.decoded()) == 12
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        ("address='127.0.0.1:9'", "cannot be joined"),
+        ("retries=-1", "retries is out of range"),
+        ("retries='twice'", "retries is out of range"),
+    ],
+)
+def test_a_cluster_that_is_away_and_wrong_numbers_are_told(workplace, change, said):
+    wrong = RAY.replace("max_num_workers=2", f"max_num_workers=2, {change}")
+    done = workplace.run(workplace.config(config([model("sums")], [dataset()], wrong)))
+    assert done.code in (2, 5), done.text
+    assert said in done.text and "Traceback" not in done.text
+
+
+def test_without_ray_the_message_names_the_extra(workplace):
+    hidden = workplace.place / "hidden"
+    hidden.mkdir()
+    (hidden / "ray.py").write_text("raise ImportError('no ray here')\n")
+    workplace.env["PYTHONPATH"] = f"{hidden}:{workplace.env['PYTHONPATH']}"
+    text = f"import sys\nsys.path.insert(0, {str(hidden)!r})\n{RAY}"
+    done = workplace.run(workplace.config(config([model("sums")], [dataset()], text)))
+    assert done.code == 5, done.text
+    assert "ray is not installed" in done.text and "dare[ray]" in done.text and "Traceback" not in done.text
