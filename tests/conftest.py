@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import os
-import subprocess
-import sys
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -15,7 +14,6 @@ settings.register_profile("untimed", deadline=None)
 settings.load_profile("untimed")
 
 ROOT = Path(__file__).resolve().parents[1]
-BIN = Path(sys.executable).parent
 
 
 @pytest.fixture(scope="session")
@@ -32,16 +30,20 @@ def dare_data() -> Path:
     return Path(folder)
 
 
+@pytest.fixture(scope="session")
+def trainer():
+    """One process that has imported torch and the trainer."""
+    from tests.runtime.harness import Server
+
+    started = Server("training")
+    yield started
+    started.close()
+
+
 @pytest.fixture
-def cli(tmp_path):
-    """Run a console script of the project (``cli("dare-eval", "check")``) and return the finished process."""
-
-    def run(name: str, *args: object, cwd: Path = ROOT, env: dict[str, str] | None = None, timeout: float = 300):
-        command = [str(BIN / name), *map(str, args)]
-        full = {**os.environ, "COLUMNS": "160", **(env or {})}
-        return subprocess.run(command, cwd=cwd, env=full, capture_output=True, text=True, timeout=timeout, check=False)
-
-    return run
+def cli(trainer, tmp_path_factory):
+    """Run a console script of the project (``cli("dare-eval", "check")``) in a process forked from ``trainer``."""
+    return partial(trainer.console, tmp_path_factory.mktemp("cli"))
 
 
 @pytest.fixture(scope="session")
@@ -49,7 +51,7 @@ def server():
     """One process that has imported OpenCompass; tests that use it belong to the xdist group ``opencompass``."""
     from tests.runtime.harness import Server
 
-    started = Server()
+    started = Server("opencompass")
     yield started
     started.close()
 

@@ -1,32 +1,37 @@
-"""A process that has imported OpenCompass once and forks for every command line asked of it.
+"""A process that has imported the heavy packages once and forks for every command line asked of it.
 
-Speaks JSON lines: ``{"argv", "cwd", "env", "out", "err"}`` starts ``opencompass`` or ``dare-eval`` and is answered
-with ``{"pid"}``; ``{"wait": pid}`` is answered with ``{"code"}``. Each command runs in its own process group.
+``python -m tests.runtime.fork_server opencompass`` has the evaluation side, ``... training`` has torch and the trainer.
+Speaks JSON lines: ``{"argv", "cwd", "env", "out", "err", "limit_s"}`` starts ``opencompass``, ``dare-eval`` or
+``dare-train`` and is answered with ``{"pid"}``; ``{"wait": pid}`` is answered with ``{"code"}``. Each command runs in
+its own process group.
 """
 
 from __future__ import annotations
 
+import gc
+import importlib
 import json
 import os
+import pkgutil
+import signal
 import sys
+from collections.abc import Sequence
 
 
 def child(request: dict) -> None:
     os.setpgid(0, 0)
+    signal.alarm(request.get("limit_s", 0))
     for number, name in ((1, "out"), (2, "err")):
         os.dup2(os.open(request[name], os.O_CREAT | os.O_WRONLY | os.O_TRUNC), number)
     os.chdir(request["cwd"])
     os.environ.clear()
     os.environ.update(request["env"])
     sys.argv = request["argv"]
-    if request["argv"][0] == "dare-eval":
-        from dare_eval.cli import main
-    else:
-        from opencompass.cli.main import main
-    main()
+    importlib.import_module(MAINS[request["argv"][0]]).main()
 
 
 def run(request: dict) -> None:
+    import atexit
     import traceback
 
     code = 1
@@ -38,43 +43,57 @@ def run(request: dict) -> None:
     except BaseException:
         traceback.print_exc()
     finally:
+        atexit._run_exitfuncs()  # as at the end of a process: pools of workers are closed
         sys.stdout.flush()
         sys.stderr.flush()
         os._exit(code)
 
 
-PARTS = (
-    "cli",
-    "commands",
-    "datasets",
-    "decoding",
-    "evaluators",
-    "inferencers",
-    "models",
-    "networks",
-    "runtime",
-    "scoring",
+MAINS = {"dare-eval": "dare_eval.cli", "dare-train": "dare_train.cli", "opencompass": "opencompass.cli.main"}
+SHARED = (
+    "alembic.command",
+    "yapf",
+    "dare_eval.cli",
+    "dare_eval.commands",
+    "dare_eval.decoding",
+    "dare_eval.networks",
+    "dare_eval.records",
+    "dare_eval.report",
+    "dare_eval.scoring",
 )
+KINDS = {
+    "opencompass": (
+        "opencompass.cli.main",
+        *SHARED,
+        "dare_eval.datasets",
+        "dare_eval.evaluators",
+        "dare_eval.inferencers",
+        "dare_eval.models",
+        "dare_eval.runtime",
+        "tests.runtime.fakes",
+    ),
+    "training": (*SHARED, "dare_train"),
+}
+
+APART = (".inside", ".migrations.", "__main__")
+"""Modules that only their own program imports."""
 
 
-def import_everything() -> None:
-    import importlib
-    import pkgutil
-
-    import opencompass.cli.main  # noqa: F401
-
-    for part in PARTS:
-        top = importlib.import_module(f"dare_eval.{part}")
-        for found in pkgutil.walk_packages(getattr(top, "__path__", []), f"{top.__name__}."):
-            if ".inside" not in found.name and not found.name.endswith("__main__"):
+def import_all(tops: Sequence[str]) -> None:
+    """Import each of ``tops`` and what lies below it."""
+    for name in tops:
+        top = importlib.import_module(name)
+        inside = getattr(top, "__path__", []) if name.startswith("dare_") else []
+        for found in pkgutil.walk_packages(inside, f"{name}."):
+            if not any(part in found.name for part in APART):
                 importlib.import_module(found.name)
-    importlib.import_module("tests.runtime.fakes")
 
 
 def main() -> None:
     import torch
 
-    import_everything()
+    import_all(KINDS[sys.argv[1]])
+    gc.freeze()  # no child walks through what was imported
     torch.set_num_threads(1)
     talk = os.fdopen(os.dup(1), "w")
     os.dup2(2, 1)

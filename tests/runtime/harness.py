@@ -1,4 +1,4 @@
-"""Runs real ``opencompass`` and ``dare-eval`` command lines in forks of one pre-imported process."""
+"""Runs real command lines in forks of one pre-imported process."""
 
 from __future__ import annotations
 
@@ -63,11 +63,11 @@ class Started:
 
 
 class Server:
-    """The pre-imported process; every test of a session shares it."""
+    """The pre-imported process of a kind (``fork_server.KINDS``); every test of a session shares it."""
 
-    def __init__(self) -> None:
+    def __init__(self, kind: str) -> None:
         self.process = subprocess.Popen(
-            [sys.executable, "-m", "tests.runtime.fork_server"],
+            [sys.executable, "-m", "tests.runtime.fork_server", kind],
             cwd=ROOT,
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
@@ -76,7 +76,7 @@ class Server:
             env={**os.environ, "OMP_NUM_THREADS": "1", "TOKENIZERS_PARALLELISM": "false"},
         )
         assert self.process.stdout is not None
-        assert self.process.stdout.readline() == "ready\n", "OpenCompass does not import"
+        assert self.process.stdout.readline() == "ready\n", "what the server forks with does not import"
 
     def ask(self, request: dict[str, Any]) -> dict[str, Any]:
         assert self.process.stdin is not None
@@ -84,6 +84,15 @@ class Server:
         self.process.stdin.write(json.dumps(request) + "\n")
         self.process.stdin.flush()
         return json.loads(self.process.stdout.readline())
+
+    def console(
+        self, place: Path, name: str, *args: object, cwd: Path = ROOT, env: dict[str, str] | None = None, timeout=300
+    ) -> subprocess.CompletedProcess[str]:
+        """Run a console script to its end, its output in files below ``place``."""
+        argv, out, err = [name, *map(str, args)], place / "out", place / "err"
+        request = {"argv": argv, "cwd": str(cwd), "out": str(out), "err": str(err), "limit_s": timeout}
+        pid = self.ask({**request, "env": {**os.environ, "COLUMNS": "160", **(env or {})}})["pid"]
+        return subprocess.CompletedProcess(argv, self.ask({"wait": pid})["code"], out.read_text(), err.read_text())
 
     def close(self) -> None:
         assert self.process.stdin is not None

@@ -3,11 +3,19 @@
 from __future__ import annotations
 
 import json
+from functools import partial
 
 import pytest
 
+pytestmark = pytest.mark.xdist_group("opencompass")
 
-@pytest.mark.xdist_group("opencompass")
+
+@pytest.fixture
+def cli(server, tmp_path_factory):
+    """The command line where OpenCompass is imported already."""
+    return partial(server.console, tmp_path_factory.mktemp("cli"))
+
+
 def test_generated_data_is_present_with_rows_and_hash(cli):
     done = cli("dare-eval", "data", "check", "configs/eval/tiny_sudoku.py", "--json")
     assert done.returncode == 0, done.stderr
@@ -16,14 +24,12 @@ def test_generated_data_is_present_with_rows_and_hash(cli):
     assert len(entry["sha256"]) == 64
 
 
-@pytest.mark.xdist_group("opencompass")
 def test_a_config_without_data_sets_is_no_success(cli, tmp_path):
     (tmp_path / "bare.py").write_text("models = []\n")
     done = cli("dare-eval", "data", "check", tmp_path / "bare.py")
     assert done.returncode == 2 and "names no data sets" in done.stderr
 
 
-@pytest.mark.xdist_group("opencompass")
 def test_missing_files_are_listed_with_licence_and_origin(cli, tmp_path):
     env = {"DARE_DATA": str(tmp_path), "COMPASS_DATA_CACHE": ""}
     done = cli("dare-eval", "data", "check", "configs/eval/replay_llada_gsm8k.py", "--json", env=env)
@@ -34,7 +40,6 @@ def test_missing_files_are_listed_with_licence_and_origin(cli, tmp_path):
     assert "URLError" not in done.stderr and "data sets cannot be read: gsm8k" in done.stderr
 
 
-@pytest.mark.xdist_group("opencompass")
 def test_folder_without_its_files_is_broken_not_present(cli, tmp_path):
     (tmp_path / "data" / "gsm8k").mkdir(parents=True)
     env = {"DARE_DATA": str(tmp_path), "COMPASS_DATA_CACHE": ""}
