@@ -13,17 +13,13 @@ import torch
 from dare_train.rl.corruptors import FullMask
 from dare_train.rl.noise import Noise
 from tests.golden.recorded import RecordedDraws
-from tests.golden.rl_kit import CLOSE, clip, facts, from_table, rate, run, sample, updater
+from tests.golden.rl_kit import CLOSE, clipped, facts, from_table, rate, run, sample, updater
 
 
 def check_d1(inputs, params, expected):
     known = facts(params)
     length = inputs["prompt_len"]
-    settings = clip(params["epsilon"]) | {
-        "corruptor": {"prompt_rate": params["p_mask_prompt"]},
-        "kl": {"coef": params["beta"]},
-        "updates_per_rollout": params["num_iterations"],
-    }
+    settings = clipped(params, params["epsilon"], corruptor={"prompt_rate": params["p_mask_prompt"]})
     update = updater("d1", known, settings=settings)
     samples, noises = [], []
     rows = zip(inputs["ids"], inputs["advantages"], inputs["completion_mask"], strict=True)
@@ -46,10 +42,7 @@ def check_d1(inputs, params, expected):
 
 def check_coupled(inputs, params, expected):
     known, length = facts(params), inputs["prompt_len"]
-    settings = clip(params["eps_low"], params["eps_high"]) | {
-        "kl": {"coef": params["beta"]},
-        "updates_per_rollout": params["num_iterations"],
-    }
+    settings = clipped(params, params["eps_low"], params["eps_high"])
     update = updater("coupled_grpo", known, settings=settings, shift=params["shift_logits"])
     share, uniform = (draw["value"] for draw in inputs["draws_in_order"])
     samples, noises = [], []
@@ -187,11 +180,7 @@ def check_spg_degenerate(inputs, params, expected):
 
 def check_espo_repo(inputs, params, expected):
     known, length = facts(params), inputs["prompt_len"]
-    settings = clip(params["eps"]) | {
-        "kl": {"coef": params["beta"]},
-        "corruptor": {"pairs": 1},
-        "updates_per_rollout": params["num_iterations"],
-    }
+    settings = clipped(params, params["eps"], corruptor={"pairs": 1})
     update = updater("espo", known, settings=settings)
     answer = len(inputs["ids"][0]) - length
     samples, noises = [], []

@@ -96,6 +96,12 @@ def clip(low, high=None):
     return {"objective": {"clip_low": low, "clip_high": low if high is None else high}}
 
 
+def clipped(params, low, high=None, **parts):
+    """Return what a file of a clipped algorithm states: clip range, weight of the KL, updates per rollout."""
+    stated = {"kl": {"coef": params["beta"]}, "updates_per_rollout": params["num_iterations"]}
+    return {**clip(low, high), **stated, **parts}
+
+
 def rate(value):
     """Return a recorded draw."""
     return {"value": value}

@@ -8,7 +8,7 @@ import pytest
 import torch
 
 from dare_train.rl.samples import make_sample
-from tests.golden.rl_kit import CLOSE, StoredRows, clip, facts, from_table, run, sample, unpadded, updater
+from tests.golden.rl_kit import CLOSE, StoredRows, clip, clipped, facts, from_table, run, sample, unpadded, updater
 
 
 def step_table(table, length):
@@ -23,10 +23,7 @@ def step_table(table, length):
 
 def check_cj(inputs, params, expected):
     known, length = facts(params), inputs["prompt_len"]
-    settings = clip(params["epsilon"]) | {
-        "kl": {"coef": params["beta"]},
-        "updates_per_rollout": params["num_iterations"],
-    }
+    settings = clipped(params, params["epsilon"])
     update = updater("cj_grpo", known, settings=settings)
     samples, noises = [], []
     for ids, advantage, steps in zip(inputs["ids"], inputs["advantages"], inputs["step_map"], strict=True):
@@ -99,10 +96,7 @@ def check_mdpo(inputs, params, expected):
     known, length = facts(params), inputs["prompt_len"]
     assert params["temperature"] == 1.0
     many = params["num_iterations"] > 1
-    settings = clip(params["epsilon"]) | {
-        "kl": {"coef": params["beta"]},
-        "updates_per_rollout": params["num_iterations"],
-    }
+    settings = clipped(params, params["epsilon"])
     shift = params["model_type"] == "dream"
     update = updater("mdpo", known, settings=settings, shift=shift)
     samples, noises = [], []
