@@ -26,7 +26,7 @@ class Receiver:
     """``Calls`` of an engine that is a process beside this one."""
 
     def __init__(self, folder):
-        self.asked, self.received = [], {}
+        self.asked, self.received, self.labels = [], {}, []
         self.process = subprocess.Popen(
             [sys.executable, "-m", "tests.engines.weight_receiver", str(folder / "group")],
             cwd=ROOT,
@@ -40,6 +40,8 @@ class Receiver:
         self.asked.append(name)
         if name in ("begin_weight_update", "end_weight_update"):
             return {"success": True, "message": ""}
+        if label := arguments.pop("weight_version", None):
+            self.labels.append(label)  # kept by the server's other process, not by the one that receives
         self.process.stdin.write(json.dumps(arguments) + "\n")
         self.process.stdin.flush()
         reply = json.loads(self.process.stdout.readline())
@@ -69,9 +71,10 @@ def test_every_weight_arrives_under_its_name(receiver):
     group = WeightGroup(receiver, WeightPeers(address="127.0.0.1", port=free_port(), backend="gloo", timeout_s=60))
     for scale in (1.0, 2.0):
         with decoder.session():
-            group.send([(name, value * scale) for name, value in named], limit=16)
+            group.send([(name, value * scale) for name, value in named], limit=16, label=f"run-{scale}")
         assert receiver.received == {name: (value * scale).double().sum().item() for name, value in named}
     assert receiver.asked[:3] == ["init_weights_update_group", "begin_weight_update", "update_weights_from_distributed"]
+    assert receiver.labels == ["run-1.0", "run-2.0"]
     assert receiver.asked[-1] == "end_weight_update" and receiver.asked.count("begin_weight_update") == 2
     group.close()
 
@@ -84,6 +87,15 @@ def test_an_engine_that_refuses_is_an_error(monkeypatch):
     monkeypatch.setattr("dare_eval.engines.sglang_broadcast.join", lambda peers, rank: None)
     with pytest.raises(SetupError, match="did not take the group"):
         WeightGroup(Refuses(), WeightPeers(address="127.0.0.1", port=1))
+
+
+def test_an_engine_that_does_not_come_is_told():
+    class Absent:
+        def do(self, name, /, **arguments):
+            return {"success": False, "message": "no route to host"}
+
+    with pytest.raises(SetupError, match=r"did not (take|come for) the group"):
+        WeightGroup(Absent(), WeightPeers(address="127.0.0.1", port=free_port(), backend="gloo", timeout_s=0.5))
 
 
 @pytest.mark.parametrize("options", [{"meet": "host"}, {"meet": "host:x"}, {"meet": "h:1", "ranks": 0}])

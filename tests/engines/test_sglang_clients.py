@@ -5,8 +5,10 @@ from __future__ import annotations
 import pytest
 import torch
 
+from dare_eval.engines.buckets import buckets
 from dare_eval.engines.ends import EndIds
-from dare_eval.engines.sglang_clients import SGLangDecoder, buckets
+from dare_eval.engines.sglang_clients import SGLangDecoder
+from dare_eval.engines.sglang_replies import check_label
 from dare_eval.engines.sglang_settings import SGLangOptions, engine_spec
 from dare_eval.errors import SetupError, UsageError
 from dare_eval.spec import DecodeSpec
@@ -87,6 +89,20 @@ def test_weights_are_sent_bucket_by_bucket_and_the_cache_flushed_once():
 def test_an_engine_that_did_not_take_the_weights_is_an_error():
     with pytest.raises(SetupError, match="did not take"):
         SGLangDecoder(Recorded({"success": False, "message": "shape"}), ENDS).load_folder("folder", 1)
+
+
+def test_weights_carry_a_label_and_a_reply_of_others_is_an_error():
+    calls = Recorded({"success": True})
+    decoder = SGLangDecoder(calls, ENDS)
+    decoder.load_folder("folder", 3, "run-3")
+    assert calls.asked == [("update_weights_from_disk", {"model_path": "folder", "weight_version": "run-3"})]
+    assert (decoder.weights, decoder.label) == (3, "run-3")
+    told = {"meta_info": {"weight_version": "run-3"}}
+    assert check_label(told, "run-3") == check_label(told, None) == "run-3"
+    assert check_label({"meta_info": {}}, None) is None
+    for other in ({"weight_version": "default"}, {"weight_version": "their-4"}, {}):
+        with pytest.raises(SetupError, match="weights changed in the middle"):
+            check_label({"meta_info": other}, "run-3")
 
 
 def test_weights_are_compared_after_a_sync():

@@ -10,10 +10,12 @@ import pytest
 
 from dare_eval.decoding import decode
 from dare_eval.engines.ends import EndIds
+from dare_eval.engines.rules import rules_text
 from dare_eval.engines.sglang_clients import SGLangDecoder
 from dare_eval.engines.sglang_names import CONTRACT, REPLAY_STEPS, STEP_MAPS, STOP_LENGTH
-from dare_eval.engines.sglang_settings import aligned_budget, write_config
-from dare_eval.errors import SetupError, UsageError
+from dare_eval.engines.sglang_names import RULES as RULES_KEY
+from dare_eval.engines.sglang_settings import aligned_budget, engine_spec, sampling_parameters, write_config
+from dare_eval.errors import DataError, SetupError, UsageError
 from dare_eval.spec import DecodeSpec
 from tests.decoding.conftest import prompts, tiny
 from tests.engines.stub_runtime import StandInBase, StubEngine
@@ -110,6 +112,20 @@ def test_sampled_rows_follow_their_seed_and_not_the_batch(tmp_path):
         decoder("sdar", spec, tmp_path, StandInBase).generate(rows, spec, [1, 1])
 
 
+def test_a_row_draws_the_same_numbers_at_every_place_and_attempt(tmp_path):
+    """The random numbers follow from the first part of a request's name, which all ranks of an engine see."""
+    spec = DecodeSpec.build("sdar", **SDAR, **RULES["quota"], temperature=1.0, early_stop="none")
+    row = prompts((7,), seed=1)[0]
+    first = decoder("sdar", spec, tmp_path, StandInBase).generate([row], spec, [5])[0]
+    last = decoder("sdar", spec, tmp_path, StandInBase).generate([*prompts((4, 9)), row], spec, [1, 2, 5])[2]
+    assert first.response == last.response and first.step_map == last.step_map
+    engine = decoder("sdar", spec, tmp_path, StandInBase).calls
+    parameters = sampling_parameters(engine_spec(spec), len(row), ends(tiny("sdar")))
+    asked = {"input_ids": [row] * 3, "sampling_params": [parameters] * 3}
+    replies = engine.generate({**asked, "rid": ["dare-0-5#0", "dare-0-5#0-ab12", "dare-0-6#0"]})
+    assert replies[0]["output_ids"] == replies[1]["output_ids"] != replies[2]["output_ids"]
+
+
 def test_replies_carry_the_replay_contract(tmp_path):
     spec = DecodeSpec.build("sdar", **{**SDAR, "gen_length": 8}, **RULES["threshold"], early_stop="block")
     found = decoder("sdar", spec, tmp_path, StandInBase)
@@ -119,7 +135,7 @@ def test_replies_carry_the_replay_contract(tmp_path):
     found.generate(prompts((7, 5, 12)), spec, [0, 1, 2])
     for reply, length in zip(replies, (7, 5, 12), strict=True):
         meta = reply["meta_info"]
-        assert meta[CONTRACT] == [1]
+        assert meta[CONTRACT] == [1] and meta[RULES_KEY] == [rules_text(spec)]
         assert meta[STOP_LENGTH] == [len(reply["output_ids"])] == [len(meta[STEP_MAPS])]
         assert (length + len(meta[REPLAY_STEPS])) % 4 == 0
         assert min(meta[REPLAY_STEPS]) >= 1
@@ -132,6 +148,28 @@ def test_a_prompt_that_holds_the_mask_is_left_alone(tmp_path):
     found = decoder("sdar", spec, tmp_path, StandInBase).generate([row], spec, [0])[0]
     assert len(found.response) == 16
     assert tiny("sdar").config.mask_id not in found.response
+
+
+def test_an_engine_that_decodes_by_other_rules_is_refused(tmp_path):
+    spec, other = (DecodeSpec.build("sdar", **SDAR, policy="threshold", threshold=t) for t in (0.3, 0.9))
+    with pytest.raises(SetupError, match="other rules") as caught:
+        decoder("sdar", other, tmp_path, StandInBase).generate(prompts((7,)), spec, [0])
+    assert caught.value.seen == "threshold = 0.9" and caught.value.allowed == "threshold = 0.3"
+
+
+def test_logits_that_are_no_numbers_end_the_engines_step(tmp_path):
+    spec = DecodeSpec.build("sdar", **SDAR, **RULES["threshold"])
+    found = decoder("sdar", spec, tmp_path, StandInBase)
+    forward = found.calls.forward
+
+    def broken(batch, pp_proxy_tensors):
+        out = forward(batch, pp_proxy_tensors)
+        out.logits_output.full_logits[0] = float("nan")
+        return out
+
+    found.calls.forward = broken
+    with pytest.raises(DataError, match="no numbers"):
+        found.generate(prompts((8,)), spec, [0])
 
 
 def test_an_engine_without_our_plugin_is_refused(tmp_path):
