@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import signal
 import subprocess
 import sys
 
@@ -20,7 +19,7 @@ from dare_train.rl.collapse import CollapseWatch
 from dare_train.run import run
 from dare_train.setup import plan_model
 from tests.rl.conftest import BLOCKS
-from tests.train.conftest import same_weights, weights_of
+from tests.train.conftest import same_weights, stopped_after, weights_of
 from tests.train.test_loop import quiet
 
 FIGURES = (
@@ -77,25 +76,13 @@ def test_block_networks(rl_config, algo):
 
 @pytest.mark.parametrize("stop", [1, 2, 4])
 @pytest.mark.parametrize("changes", [{"algo": "cj_grpo"}, {"algo": "coupled_grpo"}], ids=["replay", "own noise"])
-def test_stopped_inside_a_rollout_and_resumed_equals_straight(rl_config, tmp_path, monkeypatch, stop, changes):
+def test_stopped_inside_a_rollout_and_resumed_equals_straight(rl_config, tmp_path, stop, changes):
     """C162 for reinforcement learning: three updates per rollout, a reference that follows, stopped anywhere."""
-    from dare_train.engine import loop
-
     constants = {"updates_per_rollout": 3, "kl": {"coef": 0.1, "sync_every": 2, "sync_share": 0.5}}
     settings = {**changes, "algorithm": constants, "train": {"max_steps": 7}, "optim": {"lr": 1e-3}}
     straight = train(rl_config(output_dir=str(tmp_path / "straight"), **settings))
-    real = loop.train_step
-
-    def interrupted(state, *args):
-        numbers = real(state, *args)
-        if state.step == stop:
-            signal.raise_signal(signal.SIGTERM)
-        return numbers
-
-    monkeypatch.setattr(loop, "train_step", interrupted)
-    with pytest.raises(IncompleteError, match=f"SIGTERM after step {stop}"):
+    with stopped_after(stop):
         train(rl_config(**settings))
-    monkeypatch.setattr(loop, "train_step", real)
     resumed = train(rl_config(**settings))
     assert same_weights(weights_of(resumed), weights_of(straight))
     assert [line["loss"] for line in lines(resumed)] == [line["loss"] for line in lines(straight)]

@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import json
+import signal
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import pytest
 import torch
 
+from dare_eval.errors import IncompleteError
 from dare_train.config import SftConfig
+from dare_train.engine import loop
 from dare_train.settings import validate
 
 ARCHITECTURE: dict[str, Any] = {
@@ -94,3 +98,19 @@ def weights_of(folder: Path) -> dict[str, torch.Tensor]:
 def same_weights(left: dict[str, torch.Tensor], right: dict[str, torch.Tensor]) -> bool:
     """Whether two exports are equal bit for bit."""
     return left.keys() == right.keys() and all(torch.equal(left[key], right[key]) for key in left)
+
+
+@contextmanager
+def stopped_after(step: int):
+    """Expect that the run inside ends after optimizer step ``step``, behind which SIGTERM reaches it."""
+    real = loop.train_step
+
+    def interrupted(state, *args):
+        numbers = real(state, *args)
+        if state.step == step:
+            signal.raise_signal(signal.SIGTERM)
+        return numbers
+
+    with pytest.MonkeyPatch.context() as patch, pytest.raises(IncompleteError, match=f"SIGTERM after step {step}"):
+        patch.setattr(loop, "train_step", interrupted)
+        yield

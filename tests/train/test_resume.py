@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -11,12 +10,12 @@ from pathlib import Path
 import pytest
 import yaml
 
-from dare_eval.errors import DataError, IncompleteError, UsageError
+from dare_eval.errors import DataError, UsageError
 from dare_train.algorithms.build import METHODS
 from dare_train.engine.checkpoint import checkpoints
 from dare_train.engine.metrics import read_metrics
 from dare_train.run import run
-from tests.train.conftest import same_weights, weights_of
+from tests.train.conftest import same_weights, stopped_after, weights_of
 from tests.train.test_loop import quiet
 
 PROGRAM = [str(Path(sys.executable).with_name("dare-train")), "sft"]
@@ -39,23 +38,11 @@ def straight(config, tmp_path, **changes):
 
 
 @pytest.mark.parametrize("stop", [1, 2, 3])
-def test_stopped_and_resumed_equals_straight(config, tmp_path, monkeypatch, stop):
+def test_stopped_and_resumed_equals_straight(config, tmp_path, stop):
     """C162: some steps, stop, resume, the rest; weights are equal bit for bit."""
-    from dare_train.engine import loop
-
     changes = {"optim": {"schedule": "cosine", "warmup_steps": 2}}
-    real = loop.train_step
-
-    def interrupted(state, *args):
-        numbers = real(state, *args)
-        if state.step == stop:
-            signal.raise_signal(signal.SIGTERM)
-        return numbers
-
-    monkeypatch.setattr(loop, "train_step", interrupted)
-    with pytest.raises(IncompleteError, match=f"SIGTERM after step {stop}"):
+    with stopped_after(stop):
         run(config(**changes), METHODS["sft"], quiet())
-    monkeypatch.setattr(loop, "train_step", real)
     folder = run(config(**changes), METHODS["sft"], quiet())
     assert same_weights(weights_of(folder.path), straight(config, tmp_path, **changes))
     assert [line["step"] for line in read_metrics(folder.path / "metrics.jsonl")] == [1, 2, 3, 4]
