@@ -1,14 +1,15 @@
 """Checks a follow-up evaluation before anything is trained, without importing OpenCompass.
 
 The config and the files it reads in are parsed, not run: a missing file, a syntax error, an include that leads
-nowhere and a model name that does not occur in it are found in a millisecond. What only running can show (a missing
-data set, a broken class) still fails later, with the checkpoint safe.
+nowhere and a model name that does not occur in it are found in a millisecond. What OpenCompass alone can tell (a
+missing data set, a broken class, settings that the network cannot decode with) is ``dare_train.eval_check``'s.
 """
 
 from __future__ import annotations
 
 import ast
 import importlib.util
+import os
 import shutil
 import sys
 from collections.abc import Iterator
@@ -17,6 +18,7 @@ from pathlib import Path
 
 from dare_eval.errors import DareError, DataError, SetupError, UsageError, nearest
 from dare_train.config import RunConfig
+from dare_train.eval_check import plan_evaluation
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,7 +34,10 @@ class FollowUp:
 
 
 def check_follow_up(config: RunConfig) -> FollowUp:
-    """Return the evaluation that ``config`` asks for; raises ``UsageError`` naming what is missing or wrong."""
+    """Return the evaluation that ``config`` asks for; raises ``UsageError`` naming what is missing or wrong.
+
+    The first process has OpenCompass plan it, which may raise any ``DareError``.
+    """
     wanted = config.evaluation
     name = wanted.model_name or config.model.base
     baseline = wanted.baseline or config.model.base
@@ -50,7 +55,10 @@ def check_follow_up(config: RunConfig) -> FollowUp:
     path = Path(wanted.config)
     _check_config(path, name)
     _check_baseline(baseline)
-    return FollowUp(path, name, baseline, opencompass_program())
+    found = FollowUp(path, name, baseline, opencompass_program())
+    if os.environ.get("RANK", "0") == "0":
+        plan_evaluation(found.program, path, name, config.model)
+    return found
 
 
 def config_files(path: Path) -> Iterator[tuple[Path, ast.Module]]:

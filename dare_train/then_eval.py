@@ -9,7 +9,6 @@ by their hash. Leaves out statistics (``dare_eval.records``) and every import of
 from __future__ import annotations
 
 import dataclasses
-import os
 import subprocess
 from collections import deque
 from pathlib import Path
@@ -26,6 +25,7 @@ from dare_eval.records.noise import with_floors
 from dare_eval.records.provenance import weight_hash
 from dare_eval.records.runs import TIMESTAMP, Run, find_run, load_run
 from dare_eval.records.store import Store
+from dare_train.eval_check import plain_environment
 from dare_train.follow_up import FollowUp, is_run_folder
 
 TAIL_LINES = 25
@@ -83,12 +83,6 @@ def run_evaluation(plan: FollowUp, model: Path, work_dir: Path, console: Console
     run = find_run(work_dir)
     _check_weights(run, model)
     return run
-
-
-def plain_environment() -> dict[str, str]:
-    """Return the environment without what a launcher of several processes put there."""
-    theirs = ("RANK", "LOCAL_RANK", "WORLD_SIZE", "LOCAL_WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT", "GROUP_RANK")
-    return {key: value for key, value in os.environ.items() if key not in theirs and not key.startswith("TORCHELASTIC")}
 
 
 def baseline_run(plan: FollowUp, candidate: Run, folder: Path, store: Store, console: Console) -> Run:

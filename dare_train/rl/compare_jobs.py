@@ -117,7 +117,7 @@ def run_jobs(jobs: Sequence[Job], console: Console, *, nproc: int, ray: bool) ->
 
 def quiet_environment() -> dict[str, str]:
     """Return the environment of a run that shares the machine with others."""
-    from dare_train.then_eval import plain_environment
+    from dare_train.eval_check import plain_environment
 
     return {"OMP_NUM_THREADS": "1", **plain_environment()}
 

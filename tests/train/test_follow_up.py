@@ -7,7 +7,7 @@ import json
 import pytest
 import yaml
 
-from dare_eval.errors import DataError, IncompleteError, UsageError
+from dare_eval.errors import DareError, DataError, IncompleteError, UsageError
 from dare_eval.records.runs import load_run
 from dare_train.follow_up import check_follow_up, config_files, is_run_folder
 from dare_train.then_eval import run_evaluation
@@ -61,6 +61,32 @@ def test_a_broken_config_file_is_named(config, tmp_path, text, part):
     path.write_text(text)
     with pytest.raises(UsageError, match=part):
         check(config, config=str(path))
+
+
+PARTS = ("eval/_base/runtime.py", "datasets/planning/sudoku4_gen.py", "models/tiny/tiny_sudoku.py")
+BLOCKS = {"architecture": None, "tokenizer": None, "base": "tiny-bd-countdown"}
+
+
+@pytest.mark.parametrize(
+    ("changes", "old", "new", "kind", "parts"),
+    [
+        ({}, 'split="test"', 'split="no_such_split"', DareError, ["no_such_split", "training_steps_run = 0"]),
+        ({}, "block_length=16", "blok_length=16", UsageError, ["blok_length", "block_length"]),
+        ({}, "dare_eval.runtime.eval_task", "dare_eval.runtime.eval_tsk", DareError, ["dare_eval.runtime.eval_tsk"]),
+        ({"model": BLOCKS}, "", "", UsageError, ["sdar"]),
+    ],
+)
+def test_what_only_opencompass_can_tell_is_found_before_the_first_step(
+    config, root, at_root, tmp_path, changes, old, new, kind, parts
+):
+    text = "\n".join((root / "configs" / part).read_text() for part in PARTS).replace("sudoku4_datasets", "datasets")
+    assert old in text
+    path = tmp_path / "evaluation.py"
+    path.write_text(text.replace(old, new) if old else text)
+    with pytest.raises(kind) as caught:
+        check_follow_up(config(**changes, evaluation={**GOOD, "config": str(path)}))
+    for part in parts:
+        assert part in str(caught.value)
 
 
 def test_nothing_is_trained_when_the_evaluation_cannot_run(cli, settings, tmp_path):
