@@ -15,6 +15,7 @@ from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 Positive = Annotated[int, Field(ge=1)]
 Count = Annotated[int, Field(ge=0)]
+Decay = Annotated[float, Field(ge=0, lt=1)]
 
 
 def setting(default: Any, description: str, *, unit: str = "", **limits: Any) -> Any:
@@ -25,7 +26,7 @@ def setting(default: Any, description: str, *, unit: str = "", **limits: Any) ->
 class Section(BaseModel):
     """Base of every group of settings: frozen, and an unknown key is an error."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid", strict=False, validate_default=True)
+    model_config = ConfigDict(frozen=True, extra="forbid", strict=False, validate_default=True, allow_inf_nan=False)
 
 
 class LoraSettings(Section):
@@ -127,9 +128,12 @@ class ObjectiveSettings(Section):
     """The corruption and the loss; ``preset`` fills what is not set (see ``dare_train.presets``)."""
 
     preset: str = setting("auto", "named set of the values below; 'auto' follows the family of the network")
-    time_low: float | None = setting(None, "smallest masking rate", unit="probability", ge=0, le=1)
-    time_high: float | None = setting(None, "largest masking rate", unit="probability", ge=0, le=1)
-    time_per: Literal["sequence", "block"] | None = setting(None, "one masking rate per sequence or per block")
+    time_low: float | None = setting(None, "smallest drawn time", unit="share of the noise process", ge=0, le=1)
+    time_high: float | None = setting(None, "largest drawn time", unit="share of the noise process", ge=0, le=1)
+    time_per: Literal["sequence", "block"] | None = setting(None, "one time per sequence or per block")
+    schedule: Literal["linear", "cosine"] | None = setting(
+        None, "masking rate at time t: t, or sin(pi t / 2), which spends more time on rows that are mostly masked"
+    )
     eos_as_one: bool | None = setting(None, "all trailing EOS of a row are masked or kept together")
     weight: Literal["inverse_rate", "uniform", "cart"] | None = setting(None, "weight of the loss of a masked token")
     cart_p: float | None = setting(None, "decay of the CART weights", unit="probability", gt=0, lt=1)
@@ -143,7 +147,7 @@ class OptimSettings(Section):
     """AdamW, its schedule and gradient clipping."""
 
     lr: float = setting(1e-4, "peak learning rate", unit="1/step", gt=0)
-    betas: tuple[float, float] = setting((0.9, 0.95), "decay of the two moments", unit="1/step")
+    betas: tuple[Decay, Decay] = setting((0.9, 0.95), "decay of the two moments", unit="1/step")
     eps: float = setting(1e-8, "added to the root of the second moment", unit="gradient", gt=0)
     weight_decay: float = setting(0.01, "decoupled decay of matrices", unit="1/step", ge=0)
     clip_norm: float | None = setting(1.0, "largest gradient norm; null switches clipping off", unit="gradient", gt=0)

@@ -17,7 +17,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from dare_train.corruption import Corruption
+from dare_train.corruption import Corruption, rate_slope
 
 
 def token_weights(
@@ -28,16 +28,18 @@ def token_weights(
     normaliser: str,
     cart_p: float = 0.3,
     context_BT: Tensor | None = None,
+    schedule: str = "linear",
 ) -> Tensor:
     """Return the weight of each masked token, 0 elsewhere: float32 [B, T].
 
-    ``weight`` is ``inverse_rate`` (1/p: the likelihood bound), ``uniform`` or ``cart``
+    ``weight`` is ``inverse_rate`` (1/p times the slope of the schedule: the likelihood bound), ``uniform`` or ``cart``
     (which counts unmasked tokens of ``context_BT``). With the normaliser ``sequence`` the answer length of the row is
     divided out here.
     """
     masked_BT = corruption.masked_BT
     if weight == "inverse_rate":
-        weight_BT = 1.0 / corruption.rate_BT.clamp_min(torch.finfo(torch.float32).tiny)
+        rate_BT = corruption.rate_BT
+        weight_BT = rate_slope(rate_BT, schedule) / rate_BT.clamp_min(torch.finfo(torch.float32).tiny)
     elif weight == "uniform":
         weight_BT = torch.ones_like(corruption.rate_BT)
     elif weight == "cart":

@@ -10,7 +10,14 @@ from __future__ import annotations
 from dare_eval.errors import UsageError, unknown
 from dare_train.config import ObjectiveSettings
 
-_FULL = {"time_low": 1e-3, "time_high": 1.0, "time_per": "sequence", "eos_as_one": False, "weight": "inverse_rate"}
+_FULL = {
+    "time_low": 1e-3,
+    "time_high": 1.0,
+    "time_per": "sequence",
+    "schedule": "linear",
+    "eos_as_one": False,
+    "weight": "inverse_rate",
+}
 
 PRESETS: dict[str, dict[str, object]] = {
     # arXiv 2502.09992, guideline: each row by its answer length, then the mean over rows.

@@ -15,7 +15,7 @@ from torch import Tensor, nn
 
 from dare_train.algorithms.common import slices
 from dare_train.config import ObjectiveSettings
-from dare_train.corruption import Corruption, block_rates, mask_at_rates, sequence_rates
+from dare_train.corruption import Corruption, block_rates, mask_at_rates, scheduled, sequence_rates
 from dare_train.data.batches import Batch, collate
 from dare_train.data.render import Example
 from dare_train.data.supply import Supply
@@ -84,6 +84,7 @@ class Sft:
             normaliser=str(objective.normaliser),
             cart_p=objective.cart_p or 0.3,
             context_BT=batch.valid_BT,
+            schedule=str(objective.schedule),
         )
         local = denominator(noised.masked_BT, batch.maskable_BT, str(objective.normaliser))
         whole = self.world.sums({"denominator": float(local)})["denominator"]
@@ -120,10 +121,11 @@ class Sft:
         low, high = float(objective.time_low or 0.0), float(objective.time_high or 1.0)
         if objective.time_per == "block":
             block = int(objective.block_length or 1)
-            rate_BT = block_rates(batch.ids_BT, draws, low=low, high=high, block_length=block)
+            time_BT = block_rates(batch.ids_BT, draws, low=low, high=high, block_length=block)
         else:
-            rate_BT = sequence_rates(batch.ids_BT, draws, low=low, high=high)
+            time_BT = sequence_rates(batch.ids_BT, draws, low=low, high=high)
         tail_id = self.plan.eos_id if objective.eos_as_one else None
+        rate_BT = scheduled(time_BT, str(objective.schedule))
         uniform_BT = draws.rand(*batch.ids_BT.shape)
         return mask_at_rates(
             batch.ids_BT, batch.maskable_BT, rate_BT, uniform_BT, mask_id=self.plan.mask_id, tail_id=tail_id
@@ -156,7 +158,13 @@ class Sft:
             total_B = torch.zeros(len(chosen), dtype=torch.float64)
             for sample in range(HELDOUT_SAMPLES):
                 noised = self.corrupt(batch, f"heldout {sample}")
-                weight_BT = token_weights(noised, batch.maskable_BT, weight="inverse_rate", normaliser="sequence")
+                weight_BT = token_weights(
+                    noised,
+                    batch.maskable_BT,
+                    weight="inverse_rate",
+                    normaliser="sequence",
+                    schedule=str(plan.objective.schedule),
+                )
                 tensors = (noised.noisy_BT, batch.ids_BT, noised.masked_BT, batch.valid_BT)
                 logp_X = plan.scorer(network, *(tensor.to(plan.device) for tensor in tensors)).cpu()
                 total_B -= row_sums(logp_X * weight_BT[noised.masked_BT], noised.masked_BT)

@@ -10,7 +10,7 @@ A corruption is stored once and scored as often as needed, so policy, old policy
 
 from dare_train.corruption.blocks import all_blocks_noise, random_block_noise
 from dare_train.corruption.counts import count_noise, spread_counts
-from dare_train.corruption.rates import block_rates, mask_at_rates, sequence_rates
+from dare_train.corruption.rates import block_rates, mask_at_rates, rate_slope, scheduled, sequence_rates
 from dare_train.corruption.record import Corruption
 from dare_train.corruption.response import complementary_noise, full_noise
 
@@ -23,6 +23,8 @@ __all__ = [
     "full_noise",
     "mask_at_rates",
     "random_block_noise",
+    "rate_slope",
+    "scheduled",
     "sequence_rates",
     "spread_counts",
 ]

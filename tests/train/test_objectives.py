@@ -9,33 +9,48 @@ import torch
 
 from dare_eval.errors import UsageError
 from dare_train.config import ObjectiveSettings
-from dare_train.corruption import Corruption, mask_at_rates, sequence_rates
+from dare_train.corruption import Corruption, mask_at_rates, rate_slope, scheduled, sequence_rates
 from dare_train.draws import GeneratorDraws, seeded
 from dare_train.objectives import cart_weights, denominator, token_weights, weighted_nll
 from dare_train.presets import PRESETS, resolve_objective
 
 
-def unit_losses(preset: str, *, rows: int, length: int) -> torch.Tensor:
+def unit_losses(preset: str, *, rows: int, length: int, schedule: str = "linear") -> torch.Tensor:
     """Return the loss of each row when every token costs exactly 1."""
     settings = PRESETS[preset]
     draws = GeneratorDraws(seeded(0))
     ids_BT = torch.zeros(rows, length, dtype=torch.long)
-    rate_BT = sequence_rates(ids_BT, draws, low=settings["time_low"], high=settings["time_high"])
+    time_BT = sequence_rates(ids_BT, draws, low=settings["time_low"], high=settings["time_high"])
+    rate_BT = scheduled(time_BT, schedule)
     noised = mask_at_rates(ids_BT, ids_BT == 0, rate_BT, draws.rand(rows, length), mask_id=1)
     found = []
     for row in range(rows):
         part = Corruption(noised.noisy_BT[row : row + 1], noised.masked_BT[row : row + 1], rate_BT[row : row + 1])
         maskable_BT = torch.ones(1, length, dtype=torch.bool)
-        weight_BT = token_weights(part, maskable_BT, weight=settings["weight"], normaliser=settings["normaliser"])
+        chosen = {name: settings[name] for name in ("weight", "normaliser")}
+        weight_BT = token_weights(part, maskable_BT, **chosen, schedule=schedule)
         whole = float(denominator(part.masked_BT, maskable_BT, settings["normaliser"]))
         found.append(weighted_nll(torch.full((int(part.masked_BT.sum()),), -1.0), weight_BT[part.masked_BT], whole))
     return torch.stack(found)
 
 
-def test_unit_cross_entropy_gives_a_loss_of_one():
-    losses = unit_losses("llada", rows=4000, length=256)
+@pytest.mark.parametrize(("schedule", "spread"), [("linear", 0.4), ("cosine", 0.6)])
+def test_unit_cross_entropy_gives_a_loss_of_one(schedule, spread):
+    losses = unit_losses("llada", rows=4000, length=256, schedule=schedule)
     assert float(losses.mean()) == pytest.approx(1.0, abs=0.02)
-    assert float(losses.std()) < 0.4
+    assert float(losses.std()) < spread
+
+
+def test_a_schedule_goes_from_nothing_to_everything_and_its_slope_is_its_derivative():
+    time_T = torch.linspace(0, 1, 101, dtype=torch.float64).requires_grad_()
+    for schedule in ("linear", "cosine"):
+        rate_T = scheduled(time_T, schedule)
+        assert rate_T[0].item() == 0.0 and rate_T[-1].item() == pytest.approx(1.0)
+        (slope_T,) = torch.autograd.grad(rate_T.sum(), time_T)
+        torch.testing.assert_close(rate_slope(rate_T, schedule).detach(), slope_T, rtol=0, atol=1e-7)
+    assert bool((scheduled(time_T, "cosine") >= time_T).all()), "mostly masked rows are the more frequent ones"
+    with pytest.raises(ValueError, match="unknown schedule"):
+        scheduled(time_T, "cosin")
 
 
 def test_dividing_by_masked_tokens_weighs_by_the_square_of_one_over_t():

@@ -58,6 +58,12 @@ def test_settings_are_frozen(config):
         ("train.max_steps", ["a.b=value"]),
         ("seed.value=3", ["'seed'", "is a value"]),
         ("optim.lr=[1", ["not valid YAML"]),
+        ("optim.lr=.nan", ["optim.lr", "finite number"]),
+        ("optim.lr=.inf", ["optim.lr", "finite number"]),
+        ("optim.clip_norm=.nan", ["optim.clip_norm"]),
+        ("optim.betas=[0.9, 1.5]", ["optim.betas", "less than 1"]),
+        ("optim.betas=[-1, 0.9]", ["optim.betas", "greater than or equal to 0"]),
+        ("objective.schedule=cosin", ["objective.schedule", "cosine"]),
     ],
 )
 def test_a_mistake_is_named(settings, tmp_path, override, parts):
