@@ -76,10 +76,15 @@ def read_rows(selection: Selection, settings: DataSettings, skipped: SkippedRows
             skipped.add(error.what, (str(selection), index))
 
 
-def selected(selection: Selection, *, whole: bool) -> Iterator[tuple[int, Mapping[str, Any]]]:
-    """Yield place in the source and raw record; with ``whole``, fewer rows than asked for raise ``DataError``."""
-    found = 0
-    for index, record in enumerate(islice(open_source(selection), selection.count), start=selection.start):
+def selected(
+    selection: Selection, *, whole: bool, rows: Iterator[Mapping[str, Any]] | None = None
+) -> Iterator[tuple[int, Mapping[str, Any]]]:
+    """Yield place in the source and raw record; with ``whole``, fewer rows than asked for raise ``DataError``.
+
+    ``rows`` are those of a source that is read in another way than here.
+    """
+    found, opened = 0, open_source(selection) if rows is None else rows
+    for index, record in enumerate(islice(opened, selection.count), start=selection.start):
         found += 1
         yield index, record
     if whole and selection.count is not None and found < selection.count:
@@ -109,23 +114,36 @@ def open_source(selection: Selection) -> Iterator[Mapping[str, Any]]:
         from dare_train.data.puzzles import puzzle_rows
 
         return puzzle_rows(name.removeprefix("puzzles/"), selection.split, selection.count)
-    if Path(name).suffix in FILE_KINDS or Path(name).exists():
+    if Path(name).suffix in FILE_KINDS or _on_disk(name):
         return islice(_file_rows(Path(name)), selection.start, None)
     return _hub_rows(selection)
 
 
+def _on_disk(name: str) -> bool:
+    try:
+        return Path(name).exists()
+    except OSError:  # longer than a file system allows
+        return False
+
+
 def _file_rows(path: Path) -> Iterator[Mapping[str, Any]]:
     if not path.is_file():
-        raise DataError(
-            "the training file does not exist", seen=path, remedy="data.train = PATH of a JSONL or Parquet file"
-        )
+        what = "is a folder" if path.is_dir() else "does not exist"
+        raise DataError(f"the training file {what}", seen=path, remedy="data.train = PATH of a JSONL or Parquet file")
     if path.suffix == ".parquet":
         yield from _parquet_rows(path)
     elif path.suffix in (".jsonl", ".json"):
-        with path.open("rb") as stream:
-            yield from (_json_line(path, number, line) for number, line in enumerate(stream, 1) if line.strip())
+        yield from _json_rows(path)
     else:
         raise unknown("file type", path.suffix, FILE_KINDS)
+
+
+def _json_rows(path: Path) -> Iterator[Mapping[str, Any]]:
+    try:
+        with path.open("rb") as stream:
+            yield from (_json_line(path, number, line) for number, line in enumerate(stream, 1) if line.strip())
+    except OSError as error:
+        raise DataError(f"the training file cannot be read: {error.strerror}", seen=path) from error
 
 
 def _parquet_rows(path: Path) -> Iterator[Mapping[str, Any]]:
@@ -142,7 +160,7 @@ def _parquet_rows(path: Path) -> Iterator[Mapping[str, Any]]:
 def _json_line(path: Path, number: int, line: bytes) -> Mapping[str, Any]:
     try:
         record = json.loads(line)
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise DataError(f"line {number} is not JSON: {error}", seen=path) from None
     if not isinstance(record, dict):
         raise DataError(f"line {number} is not a JSON object", seen=f"{path}: {type(record).__name__}")

@@ -19,6 +19,7 @@ from pathlib import Path
 from dare_eval.errors import UsageError
 
 _PART = re.compile(r"^(?P<name>[^\[\]+]+?)(?:\[(?P<splits>[^\[\]]*)\])?$")
+_COUNT = re.compile(r"0*[1-9][0-9]{0,17}")
 _HELD_OUT = ("test", "validation")
 FILE_KINDS = (".jsonl", ".json", ".parquet")
 
@@ -69,7 +70,7 @@ def separate(selections: list[Selection]) -> tuple[list[Selection], list[Selecti
 
 def _selection(text: str, name: str, part: str) -> Selection:
     split, sign, count = part.partition(":")
-    if not split or (sign and not count.isdigit()) or (sign and int(count) == 0):
+    if not split or (sign and not _COUNT.fullmatch(count)):
         raise _malformed(text, part)
     return Selection(name, split, int(count) if sign else None)
 

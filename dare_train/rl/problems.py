@@ -11,16 +11,15 @@ import contextlib
 import hashlib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import islice
 from typing import Any
 
 from dare_eval.errors import DataError, unknown
-from dare_train.data.rows import SkippedRows, open_source
+from dare_train.data.rows import SkippedRows, open_source, selected
 from dare_train.data.spec import Selection, parse_sources, separate
 from dare_train.data.supply import Memory
 from dare_train.reading import TrainingRows
 from dare_train.rl.config import TaskSettings
-from dare_train.rl.tasks import TASKS, Asked, wording
+from dare_train.rl.tasks import TASKS, Asked, Task, wording
 from dare_train.setup import ModelPlan
 
 SUDOKU_PUZZLES = 20_000
@@ -78,10 +77,10 @@ def problems_hash(problems: Sequence[Problem]) -> str:
 
 def _problems(plan: ModelPlan, selection: Selection, settings: TaskSettings, skipped: SkippedRows) -> Iterator[Problem]:
     task, style = TASKS.get(settings.task), wording(_style(selection, settings))
-    for index, record in enumerate(islice(records(selection), selection.count)):
+    for index, record in selected(selection, whole=True, rows=records(selection)):
         row = {**record, **{own: record.get(theirs) for own, theirs in settings.fields.items()}}
         try:
-            yield _problem(plan, task(row, style), settings, f"{selection}#{index}")
+            yield _problem(plan, _asked(task, row, style), settings, f"{selection}#{index}")
         except DataError as error:
             if settings.on_bad_row == "refuse":
                 raise DataError(
@@ -90,16 +89,28 @@ def _problems(plan: ModelPlan, selection: Selection, settings: TaskSettings, ski
                     allowed=error.allowed,
                     remedy="repair the row, name its columns in data.fields, or set data.on_bad_row = skip",
                 ) from None
-            skipped.add(error.what)
+            skipped.add(error.what, (str(selection), index))
 
 
 def questions(selection: Selection, settings: TaskSettings) -> Iterator[str]:
     """Yield the user turns of a split's problems; rows that are no problem are left out."""
     task, style = TASKS.get(settings.task), wording(_style(selection, settings))
-    for record in islice(records(selection), selection.count):
+    for _, record in selected(selection, whole=False, rows=records(selection)):
         row = {**record, **{own: record.get(theirs) for own, theirs in settings.fields.items()}}
         with contextlib.suppress(DataError):
-            yield str(task(row, style).turns[-1]["content"])
+            yield str(_asked(task, row, style).turns[-1]["content"])
+
+
+def _asked(task: Task, row: Mapping[str, Any], style: Any) -> Asked:
+    """Return what ``task`` makes of a row; raises ``DataError`` also where a field holds something unexpected."""
+    try:
+        return task(row, style)
+    except (AttributeError, KeyError, IndexError, TypeError, ValueError) as error:
+        raise DataError(
+            f"a field does not hold what the task expects: {type(error).__name__}: {error}",
+            seen=str(dict(row))[:120],
+            allowed="the columns of the task (docs/rl.md)",
+        ) from error
 
 
 def _style(selection: Selection, settings: TaskSettings) -> str:

@@ -50,7 +50,7 @@ def countdown(record: Record, style: str | prompts.Prompt) -> Asked:
     """Numbers and a target: ``numbers`` and ``target``, or verl's ``extra_info.numbers`` and ``ground_truth``."""
     given = _verl(record)
     numbers = [int(number) for number in _parsed(_need(given, "numbers"))]
-    target = int(given["ground_truth"] if "target" not in given else given["target"])
+    target = int(given["ground_truth"] if "ground_truth" in given and "target" not in given else _need(given, "target"))
     turns, prefix = _puzzle_turns(given, prompts.countdown_prompt(numbers, target, style))
     reference = {"numbers": numbers, "target": target}
     return Asked(turns=turns, scorer="countdown", reference=reference, key=_key(record), prefix=prefix)

@@ -22,6 +22,12 @@ def one_thread():
     torch.set_num_threads(1)
 
 
+@pytest.fixture(autouse=True)
+def own_store(tmp_path, monkeypatch):
+    """Keep checkpoints that tests train out of the repository's store."""
+    monkeypatch.setenv("DARE_DB", f"sqlite:///{tmp_path}/store.db")
+
+
 @pytest.fixture(scope="session")
 def tiny():
     """The shipped Countdown model: network, plan and 12 problems."""

@@ -106,6 +106,20 @@ def test_real_rows(plan, dare_data):
         assert len(rows.kept) == 20
 
 
+def test_a_row_is_named_by_its_place_in_the_file_and_too_few_rows_are_told(plan, tmp_path):
+    good = {"numbers": [3, 4, 5], "target": 35}
+    wrong = ({"numbers": [1]}, {"numbers": ["x"], "target": 1}, {"numbers": [1], "target": []})
+    path = written(tmp_path, good, good, *wrong)
+    with pytest.raises(DataError, match=r"row 2 of .*validation:1"):
+        read_problems(plan, TaskSettings(task="countdown", train=f"{path}[train:2,validation:1]"))
+    for index in (3, 4):
+        with pytest.raises(DataError, match=rf"row {index} of [\s\S]*does not hold what the task expects"):
+            read_problems(plan, TaskSettings(task="countdown", train=f"{path}[test_a:{index},train:1]"))
+    path = written(tmp_path, good, good)
+    with pytest.raises(DataError, match="fewer rows than asked for"):
+        read_problems(plan, TaskSettings(task="countdown", train=f"{path}[train:9]"))
+
+
 def test_the_start_of_a_reply_stands_in_the_prompt_and_is_judged_with_it(plan, tmp_path):
     from types import SimpleNamespace
 

@@ -54,7 +54,10 @@ def test_sources(text, expected):
     assert parse_sources(text) == expected
 
 
-@pytest.mark.parametrize("text", ["", "a[", "a[train:x]", "a[train:0]", "a[:3]", "a++b"])
+MALFORMED = ["", "a[", "a[train:x]", "a[train:0]", "a[:3]", "a++b", "a[x:²]", "a[x:-5]", "a[x:1e3]", f"a[x:{10**30}]"]
+
+
+@pytest.mark.parametrize("text", MALFORMED)
 def test_a_malformed_source_is_refused(text):
     with pytest.raises(UsageError, match="cannot be read"):
         parse_sources(text)
@@ -176,7 +179,7 @@ def test_too_long_and_empty_rows_are_refused_or_counted():
     assert skipped.reasons == {"row is too long": 1}
 
 
-@pytest.mark.parametrize("text", [b"{broken\n", b"[1, 2]\n", b'{"prompt": "\xff"}\n'])
+@pytest.mark.parametrize("text", [b"{broken\n", b"[1, 2]\n", b'{"prompt": "\xff"}\n', b"[" * 100_000 + b"\n"])
 def test_a_damaged_file_names_the_line(tmp_path, text):
     path = tmp_path / "rows.jsonl"
     path.write_bytes(text)
@@ -191,6 +194,8 @@ def test_a_damaged_parquet_file_and_an_unknown_kind_are_named(tmp_path):
     (tmp_path / "rows.csv").write_text("a,b")
     with pytest.raises(UsageError, match="csv"):
         list(read_rows(Selection(str(tmp_path / "rows.csv")), settings(), SkippedRows()))
+    with pytest.raises(DataError, match="is a folder"):
+        list(read_rows(Selection(str(tmp_path)), settings(), SkippedRows()))
 
 
 def test_messages_and_parquet(tmp_path):
