@@ -1,24 +1,27 @@
 """Opens the store's database: SQLite file by default, any SQLAlchemy URL by ``DARE_DB``; brings its schema up to date.
 
 SQLite runs in WAL mode with a busy timeout, and a writer takes its lock when its transaction begins, so any number
-of processes may write at once and none sees "database is locked". A database of a newer schema is refused.
+of processes may write at once and none sees "database is locked". A database of a newer schema is refused; one that
+this user may only read can be read (``records.read_only``).
 """
 
 from __future__ import annotations
 
 import contextlib
+import functools
 import os
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from sqlalchemy import Connection, Engine, create_engine, event, inspect, text
+from sqlalchemy import Connection, Engine, ExceptionContext, create_engine, event, inspect, text
 from sqlalchemy.engine import make_url
-from sqlalchemy.exc import ArgumentError, NoSuchModuleError, SQLAlchemyError
+from sqlalchemy.exc import ArgumentError, NoSuchModuleError, OperationalError, SQLAlchemyError
 from sqlalchemy.pool import NullPool
 
 from dare_eval.errors import DataError, SetupError, UsageError
 from dare_eval.records.atomic import locked
+from dare_eval.records.read_only import OPTION, connect, only_readable, refusal
 
 HEAD = "0003"
 """Newest schema version; a test compares it with the migration files."""
@@ -76,6 +79,7 @@ def open_engine(url: str | None = None) -> Engine:
             seen=engine.url.render_as_string(hide_password=True),
             remedy="check DARE_DB; an SQLite store can be removed and made again with: dare-eval index runs/",
         ) from error
+    event.listen(engine, "handle_error", _say_why)
     return engine
 
 
@@ -92,7 +96,7 @@ def migrate(engine: Engine, target: str = HEAD) -> None:
 
 def schema_version(engine: Engine) -> str | None:
     """Return the schema version of the database; None for an empty one."""
-    with engine.connect() as connection:
+    with reading(engine) as connection:
         found = _version(connection)
     _refuse_newer(found, engine)
     return found
@@ -100,9 +104,12 @@ def schema_version(engine: Engine) -> str | None:
 
 def _create(address: str) -> Engine:
     try:
-        in_memory = make_url(address).database in (None, "", ":memory:")
+        url = make_url(address)
+        in_memory = url.database in (None, "", ":memory:")
+        kept = only_readable(url)
+        opened = {} if kept is None else {"creator": functools.partial(connect, kept)}
         # no pool: a connection must not cross a fork, and opening one is cheap beside reading a run
-        engine = create_engine(address, poolclass=None if in_memory else NullPool)
+        engine = create_engine(address, poolclass=None if in_memory else NullPool, **opened)
     except (ArgumentError, NoSuchModuleError) as error:
         raise UsageError(
             f"DARE_DB is not a database URL: {error}",
@@ -118,6 +125,8 @@ def _create(address: str) -> Engine:
     if engine.dialect.name == "sqlite":
         event.listen(engine, "connect", _on_sqlite_connect)
         event.listen(engine, "begin", _on_sqlite_begin)
+    if kept is not None:
+        engine.update_execution_options(**{OPTION: True})
     return engine
 
 
@@ -127,6 +136,9 @@ def _prepare_sqlite(engine: Engine) -> None:
         migrate(engine)
         return
     path = Path(name)
+    if engine.get_execution_options().get(OPTION):
+        _refuse_older(engine)
+        return
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         if path.exists() and path.stat().st_size and schema_version(engine) == HEAD:
@@ -156,7 +168,10 @@ def _on_sqlite_connect(connection: Any, _: Any) -> None:
 
 
 def _on_sqlite_begin(connection: Connection) -> None:
-    reads = connection.get_execution_options().get("dare_reads", False)
+    options = connection.get_execution_options()
+    reads = options.get("dare_reads", False)
+    if options.get(OPTION) and not reads:
+        raise refusal(connection.engine.url.render_as_string(hide_password=True))
     connection.exec_driver_sql("BEGIN" if reads else "BEGIN IMMEDIATE")
 
 
@@ -183,11 +198,36 @@ def _refuse_newer(found: str | None, engine: Engine) -> None:
         )
 
 
+def _refuse_older(engine: Engine) -> None:
+    found = schema_version(engine)
+    if found != HEAD:
+        raise DataError(
+            "the store is of an older version and can only be read here, so it cannot be brought up to date",
+            seen=f"schema {found} in {engine.url.render_as_string(hide_password=True)}",
+            remedy="open it once where it can be written, or set DARE_DB and run: dare-eval index runs/",
+        )
+
+
+def _say_why(context: ExceptionContext) -> None:
+    """Raise ``SetupError`` for what the surroundings did: a lock kept too long, a full disk, a server gone."""
+    if isinstance(context.sqlalchemy_exception, OperationalError):
+        where = "" if context.engine is None else context.engine.url.render_as_string(hide_password=True)
+        remedy = "wait for the process that holds it, or check disk and server; then: dare-eval index runs/"
+        said = f"the store cannot be used: {context.original_exception}"
+        raise SetupError(said, seen=where, remedy=remedy) from context.original_exception
+
+
 def _upgrade(connection: Connection, target: str) -> None:
     from alembic import command
     from alembic.config import Config
+    from alembic.util import CommandError
 
     config = Config()
     config.set_main_option("script_location", str(_MIGRATIONS))
     config.attributes["connection"] = connection
-    command.upgrade(config, target)
+    try:
+        command.upgrade(config, target)
+    except CommandError as error:
+        where = connection.engine.url.render_as_string(hide_password=True)
+        remedy = "point DARE_DB at a store of this program, or at a new file, and run: dare-eval index runs/"
+        raise DataError(f"the store's schema is not known: {error}", seen=where, remedy=remedy) from error

@@ -25,6 +25,7 @@ from dare_eval.records.database import open_engine, reading
 from dare_eval.records.manifest import RunManifest, now, read_manifest
 from dare_eval.records.noise import Floor, add_floors, read_noise
 from dare_eval.records.provenance import weight_hash
+from dare_eval.records.read_only import OPTION
 from dare_eval.records.run_rows import RunRow, run_rows
 from dare_eval.records.runs import RECORDS, Run, load_run
 from dare_eval.records.safe import storable
@@ -52,6 +53,11 @@ class Store:
 
     def __init__(self, url: str | None = None) -> None:
         self.engine = open_engine(url)
+
+    @property
+    def read_only(self) -> bool:
+        """Whether the store can only be read here; writing raises ``SetupError``."""
+        return bool(self.engine.get_execution_options().get(OPTION))
 
     def register_evaluation(self, folder: Path, *, strict: bool = False) -> int:
         """Add the run in ``folder`` with all its rows and return its id; a known state of a folder is added once.

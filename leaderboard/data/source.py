@@ -29,9 +29,15 @@ def runs_folder(url: str | None = None) -> Path | None:
 
 
 def refresh(url: str | None = None, notify: Notify | None = None) -> tuple[Problem, ...]:
-    """Read new and changed runs below :func:`runs_folder`, make missing paired tests; return unreadable folders."""
+    """Read new and changed runs below :func:`runs_folder`, make missing paired tests; return unreadable folders.
+
+    A store that can only be read is shown as it is.
+    """
     say = notify or (lambda _: None)
     store = Store(url)
+    if store.read_only:
+        where = store.engine.url.render_as_string(hide_password=True)
+        return (Problem("store", where, "the store can only be read here: nothing new is added or compared", False),)
     problems = _register(store, runs_folder(url), say)
     prepare_pairs(store, say)
     return tuple(problems)
