@@ -18,7 +18,11 @@ from dare_eval.records.manifest import DatasetEntry, ModelEntry, RunManifest, wr
 from dare_eval.records.provenance import weight_hash
 from dare_eval.records.store import Store
 
-HOSTILE = "<script>alert('x')</script> =1+1 $x^2$ **bold** [a](javascript:alert(1)) &amp; \x07"
+HOSTILE = (
+    "<script>alert('x')</script><img src=x onerror=alert('y')> =1+1 $x^2$ **bold** [a](javascript:alert(1)) "
+    "![i](http://127.0.0.1:9/i.png) :red[hot] :material/delete: `code` \u202e &amp; \x07"
+)
+HOSTILE_MODEL = "=cmd<b>model <img src=x onerror=alert('y')> :red[hot] :material!delete: $x^2$ `code` **bold**"
 STAMP = "20260101_000000"
 SPEC = {"family": "llada", "gen_length": 16, "block_length": 8, "steps": 16, "policy": "quota", "temperature": 0.0}
 
@@ -108,7 +112,7 @@ def many(root: Path) -> None:
     write_run(root, "left-to-right", {"toy": some(0.7, nfe=None)}, model="qwen", spec=slow, family="qwen3")
     write_run(root, "template", {"toy": some(0.9)}, model="templated", entry={"template": "other", "prompt_hash": "q"})
     hostile = some(0.5, response=HOSTILE, extracted=HOSTILE, prompt=HOSTILE, reference=HOSTILE)
-    write_run(root, "hostile", {"toy": hostile}, model="=cmd<b>model")
+    write_run(root, "hostile", {"toy": hostile}, model=HOSTILE_MODEL)
     write_run(root, "base", {"toy": some(0.2)}, model="base")
     for algorithm, seeds in (("d1", (1, 2)), ("spg", (1,))):
         for seed in seeds:

@@ -20,6 +20,7 @@ from pathlib import Path
 import pytest
 
 from tests.leaderboard.pages import APP, TITLES
+from tests.leaderboard.stores import HOSTILE_MODEL
 
 CHROMIUM = os.environ.get("DARE_CHROMIUM") or shutil.which("chromium") or shutil.which("chromium-browser")
 WAIT_MS = 120_000
@@ -218,7 +219,31 @@ def test_hostile_texts_are_shown_and_never_run(server, tab):
     page.keyboard.press("Enter")
     page.get_by_text("<script>alert('x')</script>").first.wait_for()
     settle(page)
-    assert page.locator("[data-testid=stMain] script").count() == 0
+    nothing_ran(page)
+    assert ":red[hot] :material/delete:" in page.locator("[data-testid=stMain]").inner_text()
+
+
+def test_a_hostile_name_is_text_on_every_page_that_shows_it(server, tab):
+    page = tab(DESK)
+    for address, title in TITLES.items():
+        visit(page, server, address, title)
+        nothing_ran(page)
+        if address in ("", "problems"):
+            assert HOSTILE_MODEL in page.locator("[data-testid=stMain]").inner_text(), title
+        for box in page.get_by_role("combobox").all():
+            box.click()
+            page.wait_for_timeout(200)
+            nothing_ran(page)
+            page.keyboard.press("Escape")
+
+
+def nothing_ran(page):
+    """Check that no text of a stranger became an element: script, picture, formula, or coloured or bold words."""
+    for made in ("script", "img", ".katex", "[data-testid=stMain] strong", "[data-testid=stMain] a[href^=javascript]"):
+        inside = made if made.startswith("[") else f"body {made}:not(head *)"
+        found = [one.evaluate("element => element.outerHTML") for one in page.locator(inside).all()]
+        assert not [one for one in found if re.search("alert|127.0.0.1:9|katex|bold", one)], found
+    assert page.locator("[data-testid=stMain] [style*='color: red']").count() == 0
 
 
 def test_static_pages_fit_a_phone_without_a_script(filled, tab, tmp_path, artifacts):

@@ -15,6 +15,7 @@ from pathlib import Path
 
 from leaderboard.data.board import Board
 from leaderboard.snapshot import write_snapshot
+from tests.leaderboard.stores import HOSTILE_MODEL
 from tests.leaderboard.test_markup import read
 
 
@@ -46,7 +47,7 @@ def test_static_pages_run_nothing_and_hold_no_prompts_or_answers(board, tmp_path
         assert not {tag for tag, _ in page.tags} & {"script", "iframe", "object"}, name
         assert not any(key.startswith("on") for _, attributes in page.tags for key, _ in attributes), name
         assert "Question 0?" not in content.decode() and "w0 w1" not in content.decode()
-    assert "=cmd<b>model" in "".join(read((tmp_path / "index.html").read_text()).texts)
+    assert HOSTILE_MODEL in "".join(read((tmp_path / "index.html").read_text()).texts)
 
 
 def test_damaged_runs_are_named_on_the_static_page(board, tmp_path):
@@ -68,7 +69,7 @@ def test_the_command_writes_pages_and_downloads_without_formulas(place, cli, tmp
     assert done.returncode == 0, done.stderr
     assert "index.html" in done.stdout
     rows = list(csv.DictReader(io.StringIO((tmp_path / "site" / "results.csv").read_text())))
-    assert any(row["model"] == "'=cmd<b>model" for row in rows) and not any(
+    assert any(row["model"] == "'" + HOSTILE_MODEL for row in rows) and not any(
         row["model"].startswith("=") for row in rows
     )
     assert len(json.loads((tmp_path / "site" / "results.json").read_text())) == len(rows)
