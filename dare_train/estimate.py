@@ -14,6 +14,7 @@ import time
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from dare_eval.errors import SetupError
 from dare_train.algorithms.common import Demand
 from dare_train.config import LoraSettings
 from dare_train.setup import torch_dtype
@@ -25,6 +26,8 @@ if TYPE_CHECKING:
 GIB = 2**30
 PROBE_FLOPS = {"cpu": 4e9, "cuda": 1e12}
 """Size of the matrix product that is timed: milliseconds on either kind of device."""
+BATCH_BYTES = 30
+"""Ids, noised ids, masks, rates, draws and weights of one token of a step's rows."""
 NF4_BYTES = 0.5625
 """Half a byte per weight and a 4-byte scale per 64 of them."""
 
@@ -49,10 +52,34 @@ class Estimate:
     total_s: float
 
 
+def check_fits(prepared: Prepared, algorithm: Any) -> None:
+    """Raise ``SetupError`` when a step on the CPU needs far more memory than there is.
+
+    A GPU says so itself; on the CPU the system would end the process without a word. What is estimated to need up to
+    twice the memory is tried.
+    """
+    if prepared.device != "cpu":
+        return
+    config = prepared.config
+    demand = _demand(prepared, algorithm)
+    tokens = prepared.rows.row_tokens * (2 if prepared.plan.config.block_length else 1)
+    rows = -(-config.train.batch_size // prepared.world.size)
+    compute = "bfloat16" if config.train.precision == "bf16" else config.model.dtype
+    needed = rows * tokens * BATCH_BYTES + _activation_bytes(prepared, demand, tokens, bytes_of(compute))
+    there = device_gib("cpu")
+    if needed / GIB > 2 * there:
+        raise SetupError(
+            "a training step needs more memory than this machine has",
+            seen=f"about {needed / GIB:,.0f} GiB for {rows:,} rows of {tokens:,.0f} tokens; {there:,.0f} GiB are here",
+            allowed="rows per forward (train.micro_batch_size, by default all of a step) whose activations fit",
+            remedy="--set train.micro_batch_size=N (same result), or a smaller train.batch_size",
+        )
+
+
 def estimate(prepared: Prepared, algorithm: Any) -> Estimate:
     """Return the estimate of a prepared run; ``algorithm`` may have a ``demand()``."""
     config, network = prepared.config, prepared.plan.config
-    demand = algorithm.demand() if hasattr(algorithm, "demand") else _one_pass(prepared)
+    demand = _demand(prepared, algorithm)
     sizes = Sizes.of(network, config.model.lora)
     tokens = prepared.rows.row_tokens * (2 if network.block_length else 1)
     compute = "bfloat16" if config.train.precision == "bf16" else config.model.dtype
@@ -147,6 +174,11 @@ def device_gib(device: str) -> float:
     import psutil
 
     return float(psutil.virtual_memory().total / GIB)
+
+
+def _demand(prepared: Prepared, algorithm: Any) -> Demand:
+    found: Demand = algorithm.demand() if hasattr(algorithm, "demand") else _one_pass(prepared)
+    return found
 
 
 def _one_pass(prepared: Prepared) -> Demand:

@@ -22,18 +22,21 @@ def export_model(network: Any, tokenizer: Any, folder: Path, settings: ModelSett
 
     Raises ``SetupError`` when the disk refuses.
     """
+    from safetensors import SafetensorError
+
     draft = folder.with_name(f".{folder.name}.tmp")
     shutil.rmtree(draft, ignore_errors=True)
     try:
+        folder.parent.mkdir(parents=True, exist_ok=True)
         _save_weights(network, draft, settings)
         tokenizer.save_pretrained(str(draft))
         _portable(draft / "tokenizer_config.json")
         shutil.rmtree(folder, ignore_errors=True)
         draft.rename(folder)
-    except OSError as error:
+    except (OSError, SafetensorError) as error:
         shutil.rmtree(draft, ignore_errors=True)
         raise SetupError(
-            f"the finished model cannot be written: {error.strerror or error}",
+            f"the finished model cannot be written: {getattr(error, 'strerror', None) or error}",
             seen=folder,
             allowed="a writable disk with room",
             remedy="free disk space and run the same command: training is not repeated",
@@ -68,7 +71,6 @@ def export_checkpoint(path: Path, output: Path | None, *, merge: bool = False) -
 
         merge_adapters(network)
         settings = settings.model_copy(update={"lora": None})
-    target.parent.mkdir(parents=True, exist_ok=True)
     return export_model(network, plan.tokenizer, target, settings)
 
 

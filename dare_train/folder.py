@@ -10,13 +10,17 @@ decide the weights may not change in between.
 
 from __future__ import annotations
 
+import contextlib
 import json
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from dare_eval.errors import UsageError
+from dare_eval.errors import DareError, UsageError
+from dare_eval.records import folder_lock
 from dare_eval.records.atomic import write_atomic
+from dare_eval.records.manifest import read_manifest
 from dare_train.config import RunConfig
 from dare_train.settings import read_yaml, to_yaml
 
@@ -60,13 +64,23 @@ class RunFolder:
 def open_folder(config: RunConfig, *, fresh: bool = False) -> RunFolder:
     """Return the folder of the run, moving an earlier run aside when ``fresh``.
 
-    Raises ``UsageError`` when the folder holds a run of other settings, or something that is no run.
+    Raises ``UsageError`` when the folder holds a run of other settings or of more steps, or something that is no run.
     """
     path = Path(config.output_dir)
-    if fresh and path.exists():
-        path.rename(_free_name(path))
-    if not path.exists() or not any(path.iterdir()):
-        return RunFolder(path, None, False)
+    try:
+        if fresh and path.resolve().exists():
+            _move_aside(path)
+        # The lock, and drafts of files that a killed run was writing, are no run.
+        if not path.resolve().exists() or all(item.name.startswith(".") for item in path.iterdir()):
+            return RunFolder(path, None, False)
+    except (OSError, ValueError) as error:
+        reason = error.strerror if isinstance(error, OSError) else error
+        raise UsageError(
+            f"output_dir cannot be the folder of a run: {reason}",
+            seen=str(path)[:200],
+            allowed="a folder that can be read and written, or a name for a new one",
+            remedy="choose another one with --output-dir",
+        ) from None
     stored = path / "config.yaml"
     if not stored.is_file():
         raise UsageError(
@@ -81,6 +95,26 @@ def open_folder(config: RunConfig, *, fresh: bool = False) -> RunFolder:
             remedy="--fresh moves the old run aside; or choose another output_dir",
         )
     return _existing(path, config)
+
+
+@contextlib.contextmanager
+def alone(path: Path) -> Iterator[None]:
+    """Keep other commands out of the run folder for a while; it is made when missing.
+
+    Raises ``UsageError`` when another command trains there, ``SetupError`` when it cannot be written.
+    """
+    place = path.resolve()
+    folder_lock.hold(place, option="--output-dir")
+    try:
+        yield
+    finally:
+        folder_lock.release(place)
+
+
+def _move_aside(path: Path) -> None:
+    """Rename the folder of an earlier run, unless a command is still at work in it."""
+    with alone(path):
+        path.rename(_free_name(path))
 
 
 def write_config(folder: RunFolder, config: RunConfig) -> None:
@@ -108,8 +142,24 @@ def _existing(path: Path, config: RunConfig) -> RunFolder:
 
     found = checkpoints(path / "checkpoints")
     newest = found[-1] if found else None
-    reached = newest is not None and int(newest.name.rpartition("_")[2]) >= config.train.max_steps
-    return RunFolder(path, newest, reached and (path / "model" / "config.json").is_file())
+    steps = int(newest.name.rpartition("_")[2]) if newest else 0
+    if steps > config.train.max_steps:
+        raise UsageError(
+            "output_dir holds a run that is longer than asked for",
+            seen=f"{path}: {steps} steps, train.max_steps = {config.train.max_steps}",
+            allowed=f"train.max_steps of at least {steps}",
+            remedy="--fresh moves the old run aside; dare-train export writes a model of an earlier checkpoint",
+        )
+    reached = steps == config.train.max_steps
+    return RunFolder(path, newest, reached and (path / "model" / "config.json").is_file() and _closed(path))
+
+
+def _closed(path: Path) -> bool:
+    """Return whether the manifest says that the run ended; one killed while it exported is done again from its end."""
+    try:
+        return read_manifest(path).status == "finished"
+    except DareError:
+        return False
 
 
 def _free_name(path: Path) -> Path:

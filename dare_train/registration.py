@@ -13,7 +13,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from dare_eval.errors import DataError
+from dare_eval.errors import DataError, UsageError
 from dare_eval.records.ledger import Budget
 from dare_eval.records.manifest import ModelEntry, RunManifest, now, read_manifest, update_manifest, write_manifest
 from dare_eval.records.provenance import environment, weight_hash
@@ -21,6 +21,9 @@ from dare_eval.records.provenance import environment, weight_hash
 if TYPE_CHECKING:
     from dare_train.engine.loop import TrainState
     from dare_train.run import Prepared
+
+HASHES = ("content_hash", "first_rows_hash")
+"""What the record of the rows says about their content: of all of them, or of the first ones of a stream."""
 
 
 def start_manifest(folder: Path, prepared: Prepared, name: str, algorithm: Any) -> None:
@@ -47,6 +50,29 @@ def start_manifest(folder: Path, prepared: Prepared, name: str, algorithm: Any) 
         started=_started(folder) or now(),
     )
     write_manifest(folder, manifest)
+
+
+def check_same_origin(folder: Path, prepared: Prepared) -> None:
+    """Refuse to go on with other rows or another base than the run began with: the result would be of neither.
+
+    Raises ``UsageError``. A folder whose manifest is gone is not judged.
+    """
+    try:
+        began = read_manifest(folder)
+    except DataError:
+        return
+    record, base = prepared.rows.record, prepared.plan.folder
+    now_is = {name: record.get(name) for name in HASHES} | {"base": weight_hash(base) if base else None}
+    then_was = {name: began.data.get(name) for name in HASHES} | {"base": began.models[0].parent_hash}
+    changed = [name for name, value in now_is.items() if then_was[name] not in (None, value)]
+    if changed:
+        what = "the base checkpoint" if changed == ["base"] else "the training rows"
+        raise UsageError(
+            f"{what} changed since this run began",
+            seen=f"{folder}: {', '.join(f'{name} {str(now_is[name])[:12]}' for name in changed)}",
+            allowed=", ".join(f"{name} {str(then_was[name])[:12]}" for name in changed),
+            remedy="restore them to go on; --fresh moves the old run aside and starts again",
+        )
 
 
 def finish_manifest(

@@ -13,12 +13,14 @@ from typing import TYPE_CHECKING, Any
 
 from rich.console import Console
 
-from dare_eval.errors import SetupError, UsageError
+from dare_eval.errors import DareError, UsageError
 from dare_train.config import RunConfig
 from dare_train.engine.world import World
-from dare_train.folder import RunFolder, open_folder, write_config
+from dare_train.estimate import check_fits
+from dare_train.exhausted import explained
+from dare_train.folder import RunFolder, alone, open_folder, write_config
 from dare_train.reading import skipped_text
-from dare_train.registration import finish_manifest, start_manifest
+from dare_train.registration import check_same_origin, finish_manifest, start_manifest
 from dare_train.setup import ModelPlan, build_model, choose_device, plan_model
 
 if TYPE_CHECKING:
@@ -86,10 +88,16 @@ def run(config: RunConfig, method: Method, console: Console, *, fresh: bool = Fa
     world.barrier()
     folder = open_folder(config)
     if folder.finished:
-        console.print(f"already trained: {folder.model} (--fresh trains again)")
+        console.print(f"already trained: {folder.model} (--fresh trains again)", highlight=False, soft_wrap=True)
         return folder
     prepared = prepare(config, method)
-    train_prepared(prepared, folder, method.name(config), method.build(prepared), console)
+    algorithm = method.build(prepared)
+    check_fits(prepared, algorithm)
+    with alone(folder.path) if world.leads else contextlib.nullcontext():
+        world.barrier()
+        folder = open_folder(config)  # another command may have trained here while rows were read
+        train_prepared(prepared, folder, method.name(config), algorithm, console)
+        world.barrier()
     return open_folder(config)
 
 
@@ -152,39 +160,50 @@ def gather_model(prepared: Prepared, state: Any) -> Any:
 
 
 def train_prepared(prepared: Prepared, folder: RunFolder, name: str, algorithm: Any, console: Console) -> None:
-    """Build or resume the network, train it, export it and write its manifest."""
+    """Build or resume the network, train it, export it and write its manifest.
+
+    Raises ``SetupError`` when the disk or the memory does not suffice; what was saved before stays.
+    """
     import torch
 
-    from dare_train.engine.checkpoint import load_checkpoint
     from dare_train.engine.loop import train
     from dare_train.export import export_model
 
     config, world = prepared.config, prepared.world
     if config.train.threads:
         torch.set_num_threads(config.train.threads)
-    state = build_state(prepared, algorithm)
-    if folder.checkpoint:
-        load_checkpoint(folder.checkpoint, state)
+    with explained(folder.path):
+        state = build_state(prepared, algorithm)
+        _resume(prepared, folder, state, console)
+        try:
+            if world.leads:
+                write_config(folder, config)
+                start_manifest(folder.path, prepared, name, algorithm)
+            known = _tell_skipped(prepared, console)
+            train(state, config, folder.path, console)
+        except BaseException:
+            if world.leads:  # on a full disk the manifest keeps saying 'running'; the cause counts
+                with contextlib.suppress(OSError, DareError):
+                    finish_manifest(folder.path, state, status="incomplete")
+            raise
+        _tell_skipped(prepared, console, known=known)
+        finished = gather_model(prepared, state)
         if world.leads:
-            console.print(f"continuing after step {state.step}")
-    if world.leads:
-        write_config(folder, config)
-        start_manifest(folder.path, prepared, name, algorithm)
-    known = _tell_skipped(prepared, console)
-    try:
-        train(state, config, folder.path, console)
-    except BaseException as error:
-        if world.leads:
-            with contextlib.suppress(OSError):  # on a full disk the manifest keeps saying 'running'; the cause counts
-                finish_manifest(folder.path, state, status="incomplete")
-        if isinstance(error, OSError):
-            raise _unwritable(folder, error) from error
-        raise
-    _tell_skipped(prepared, console, known=known)
-    finished = gather_model(prepared, state)
-    if world.leads:
-        export_model(finished, prepared.plan.tokenizer, folder.model, config.model)
-        finish_manifest(folder.path, state, status="finished", model=folder.model, data=prepared.rows.record)
+            export_model(finished, prepared.plan.tokenizer, folder.model, config.model)
+            finish_manifest(folder.path, state, status="finished", model=folder.model, data=prepared.rows.record)
+
+
+def _resume(prepared: Prepared, folder: RunFolder, state: Any, console: Console) -> None:
+    """Fill ``state`` from the newest checkpoint of the folder, when there is one."""
+    from dare_train.engine.checkpoint import load_checkpoint
+
+    if folder.checkpoint is None:
+        return
+    if prepared.world.leads:
+        check_same_origin(folder.path, prepared)
+    load_checkpoint(folder.checkpoint, state)
+    if prepared.world.leads:
+        console.print(f"continuing after step {state.step}")
 
 
 def _tell_skipped(prepared: Prepared, console: Console, *, known: str = "") -> str:
@@ -193,12 +212,3 @@ def _tell_skipped(prepared: Prepared, console: Console, *, known: str = "") -> s
     if prepared.world.leads and text != known:
         console.print(text, highlight=False, markup=False, soft_wrap=True)
     return text
-
-
-def _unwritable(folder: RunFolder, error: OSError) -> SetupError:
-    return SetupError(
-        f"the run cannot write its files: {error.strerror or error}",
-        seen=folder.path,
-        allowed="a writable disk with room",
-        remedy="free disk space and run the same command: it continues from the last checkpoint",
-    )

@@ -24,13 +24,13 @@ from dare_eval.errors import DareError, UsageError
 from dare_eval.evaluators.benchmarks import POLICY_KEY, with_policy
 from dare_eval.inferencers.item_store import move_aside
 from dare_eval.panels import show_error
+from dare_eval.records.folder_lock import hold
 from dare_eval.records.runs import TIMESTAMP
 from dare_eval.runtime.chunks import Chunk, buckets, cut, missing
 from dare_eval.runtime.data_paths import share_data_root
 from dare_eval.runtime.devices import visible_devices
 from dare_eval.runtime.dotted import dotted_types, resolve
 from dare_eval.runtime.failures import failure_from, failure_of, record_failure, take_back
-from dare_eval.runtime.folder_lock import hold
 from dare_eval.runtime.limits import apply_limit, limit_of_environment
 from dare_eval.runtime.manifests import start_manifest
 from dare_eval.runtime.plan import Pair, check_combinations, check_scorer, plan_pair, score_settings

@@ -9,6 +9,7 @@ full disk or a kill leaves the previous one. The model for evaluation is a separ
 from __future__ import annotations
 
 import contextlib
+import pickle
 import shutil
 import warnings
 from collections.abc import Iterator
@@ -30,6 +31,11 @@ if TYPE_CHECKING:
     from dare_train.engine.loop import TrainState
 
 PREFIX = "step_"
+DAMAGE = (
+    OSError, RuntimeError, ValueError, KeyError, TypeError, AttributeError, ImportError, EOFError,
+    pickle.UnpicklingError, CheckpointException,
+)  # fmt: skip
+"""What torch raises for files that are cut short, overwritten or of something else."""
 
 
 def save_checkpoint(folder: Path, state: TrainState) -> Path:
@@ -38,7 +44,7 @@ def save_checkpoint(folder: Path, state: TrainState) -> Path:
     Raises ``SetupError`` when it cannot be written; earlier checkpoints are untouched then.
     """
     world, progress = state.world, state.progress()
-    final = folder / f"{PREFIX}{progress['step']:08d}"
+    final = _place(folder, progress["step"])
     draft = folder / f".{final.name}.tmp"
     try:
         if world.leads:
@@ -71,12 +77,8 @@ def load_checkpoint(path: Path, state: TrainState) -> None:
     try:
         with _quiet():
             dcp_load(content, checkpoint_id=path, no_dist=state.world.processes == 1)
-    except (OSError, RuntimeError, ValueError, CheckpointException) as error:
-        raise DataError(
-            f"the checkpoint cannot be read: {_reason(error)}",
-            seen=path,
-            remedy=f"remove {path} to continue from the one before, or train afresh with --fresh",
-        ) from error
+    except DAMAGE as error:
+        raise _damaged(path, error) from error
     set_state_dict(
         state.network,
         state.optimizer,
@@ -84,8 +86,21 @@ def load_checkpoint(path: Path, state: TrainState) -> None:
         optim_state_dict=content["optimizer"],
         options=StateDictOptions(strict=False),
     )
-    torch.set_rng_state(torch.tensor(progress.pop("torch_rng"), dtype=torch.uint8))
-    state.restore(progress)
+    try:
+        torch.set_rng_state(torch.tensor(progress.pop("torch_rng"), dtype=torch.uint8))
+        state.restore(progress)
+    except (KeyError, TypeError, ValueError, RuntimeError) as error:
+        raise _damaged(path / "progress.json", error) from error
+
+
+def _damaged(path: Path, error: BaseException) -> DataError:
+    checkpoint = path.parent if path.suffix == ".json" else path
+    return DataError(
+        f"the checkpoint cannot be read: {_reason(error)}",
+        seen=path,
+        allowed="a checkpoint as this package writes it",
+        remedy=f"remove {checkpoint} to continue from the one before, or train afresh with --fresh",
+    )
 
 
 def _content(state: TrainState) -> dict[str, Any]:
@@ -115,8 +130,8 @@ def read_weights(path: Path, network: nn.Module) -> None:
     try:
         with _quiet():
             dcp_load(content, checkpoint_id=path, no_dist=True)
-    except (OSError, RuntimeError, ValueError, CheckpointException) as error:
-        raise DataError(f"the checkpoint cannot be read: {_reason(error)}", seen=path) from error
+    except DAMAGE as error:
+        raise _damaged(path, error) from error
     with torch.no_grad():
         for name, tensor in next(iter(content.values())).items():
             found[name].copy_(tensor)
@@ -129,8 +144,17 @@ def _like_stored(tensor: Tensor, part: str) -> Tensor:
 def _stored_names(path: Path) -> set[str]:
     try:
         return set(FileSystemReader(path).read_metadata().state_dict_metadata)
-    except (OSError, ValueError, EOFError) as error:
-        raise DataError(f"the checkpoint cannot be read: {error}", seen=path) from error
+    except DAMAGE as error:
+        raise _damaged(path, error) from error
+
+
+def has_checkpoint(folder: Path, step: int) -> bool:
+    """Return whether a whole checkpoint of ``step`` is below ``folder``."""
+    return (_place(folder, step) / "progress.json").is_file()
+
+
+def _place(folder: Path, step: int) -> Path:
+    return folder / f"{PREFIX}{step:08d}"
 
 
 def checkpoints(folder: Path) -> list[Path]:

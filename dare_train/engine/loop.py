@@ -23,7 +23,7 @@ from torch import nn
 from dare_eval.errors import IncompleteError
 from dare_train.config import RunConfig
 from dare_train.engine.balance import RouterBalance
-from dare_train.engine.checkpoint import prune_checkpoints, save_checkpoint
+from dare_train.engine.checkpoint import has_checkpoint, prune_checkpoints, save_checkpoint
 from dare_train.engine.ema import Ema
 from dare_train.engine.heldout import judge
 from dare_train.engine.interrupts import Interrupts
@@ -121,7 +121,7 @@ def train(state: TrainState, config: RunConfig, folder: Path, console: Console) 
     settings, world = config.train, state.world
     metrics = MetricsFile(folder / "metrics.jsonl", keep_until=state.step) if world.leads else None
     progress = TrainingProgress(console, start=state.step, total=settings.max_steps, shown=world.leads)
-    window, saved = Window(), -1
+    window, saved = Window(), state.step if has_checkpoint(folder / "checkpoints", state.step) else -1
     names = settings.track if world.leads else ()
     with open_trackers(names, folder, config.model_dump()) as trackers, progress, Interrupts() as interrupts:
         if state.step == 0:
@@ -230,11 +230,16 @@ def _save(state: TrainState, folder: Path, keep: int) -> int:
 
 def _not_finite(state: TrainState, parts: Sequence[Any], loss: float, norm: float, folder: Path) -> IncompleteError:
     path = folder / "failures" / f"step_{state.step:08d}_rank_{state.world.process}.pt"
-    path.parent.mkdir(parents=True, exist_ok=True)
-    torch.save({"step": state.step, "loss": loss, "grad_norm": norm, "parts": [part.dump() for part in parts]}, path)
+    record = {"step": state.step, "loss": loss, "grad_norm": norm, "parts": [part.dump() for part in parts]}
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        torch.save(record, path)
+        where = f"look at the batch in {path}"
+    except (OSError, RuntimeError) as error:  # a full disk must not hide why the run stopped
+        where = f"the batch could not be saved ({error})"
     return IncompleteError(
         f"the loss or the gradient is not finite at step {state.step}",
         seen=f"loss {loss}, gradient norm {norm}",
         allowed="finite numbers",
-        remedy=f"look at the batch in {path}; a lower optim.lr, a clip_norm or a larger objective.time_low may help",
+        remedy=f"{where}; a lower optim.lr, a clip_norm or a larger objective.time_low may help",
     )

@@ -32,13 +32,16 @@ class MetricsFile:
 
 
 def read_metrics(path: Path) -> list[dict[str, Any]]:
-    """Return the lines of ``path``; a half last line (killed writer) is left out."""
+    """Return the lines of ``path`` up to a half one (killed writer) or one that is none of ours."""
     found = []
-    for line in path.read_text(encoding="utf-8").splitlines():
+    for line in path.read_bytes().splitlines():
         try:
-            found.append(json.loads(line))
+            record = json.loads(line)
         except ValueError:
             break
+        if not isinstance(record, dict) or "step" not in record:
+            break
+        found.append(record)
     return found
 
 

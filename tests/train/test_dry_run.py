@@ -140,6 +140,14 @@ def test_uneven_batches_are_refused(config, console):
         dry_run(config(), METHODS["sft"], console, processes=4)
 
 
+def test_a_batch_beyond_all_memory_is_refused_before_a_folder_is_made(cli, settings, tmp_path):
+    path = tmp_path / "config.yaml"
+    path.write_text(yaml.safe_dump(settings(train={"batch_size": 10**9})))
+    done = cli("dare-train", "sft", "--config", path)
+    assert done.returncode == 5 and "more memory than this machine has" in done.stderr
+    assert "train.micro_batch_size" in done.stderr and not (tmp_path / "run").exists()
+
+
 @pytest.mark.parametrize(
     ("settings", "tokens"),
     [

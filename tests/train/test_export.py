@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 import torch
 
-from dare_eval.errors import UsageError
+from dare_eval.errors import DataError, UsageError
 from dare_eval.networks import load_network
 from dare_train.algorithms.build import METHODS
 from dare_train.engine.ema import Ema
@@ -29,6 +29,15 @@ def test_an_exported_checkpoint_is_the_model_of_that_step(config, tmp_path):
         export_checkpoint(folder.path, newest)
     with pytest.raises(UsageError, match="no checkpoint here"):
         export_checkpoint(tmp_path / "new", None)
+
+
+@pytest.mark.parametrize("damage", [b"", b"\x80\x04junk.", b"not a pickle at all"])
+def test_a_damaged_checkpoint_is_named_and_nothing_is_written(config, tmp_path, damage):
+    folder = run(config(), METHODS["sft"], quiet())
+    (folder.checkpoint / ".metadata").write_bytes(damage)
+    with pytest.raises(DataError, match="cannot be read") as caught:
+        export_checkpoint(folder.path, tmp_path / "out")
+    assert str(folder.checkpoint) in str(caught.value) and not (tmp_path / "out").exists()
 
 
 def test_an_adapter_is_exported_alone_or_merged(config, tmp_path):

@@ -129,6 +129,16 @@ def test_a_loss_that_is_not_finite_stops_with_the_batch_saved_and_the_weights_un
     assert content["step"] == 0 and content["parts"][0]["ids_BT"].shape[0] == 6
 
 
+def test_a_batch_that_cannot_be_saved_does_not_hide_why_the_run_stopped(config, tmp_path):
+    state = state_of(config())
+    (tmp_path / "failures").write_text("in the way")
+    with torch.no_grad():
+        next(state.network.parameters()).fill_(math.nan)
+    with pytest.raises(IncompleteError, match="not finite at step 0") as caught:
+        train_step(state, config(), tmp_path)
+    assert "could not be saved" in str(caught.value)
+
+
 def test_metrics_after_the_resumed_step_are_dropped_and_half_lines_forgiven(tmp_path):
     path = tmp_path / "metrics.jsonl"
     metrics = MetricsFile(path)
