@@ -107,5 +107,7 @@ def test_the_action_reports_summarises_and_fails_when_off(make_run, tmp_path, st
 
 def test_the_action_works_without_numbers_to_compare_with(make_run, tmp_path):
     runs = make_run("a", RIGHT), make_run("b", RIGHT, weight_hash="hash-a")
-    done = run_action(tmp_path, RUNS=" ".join(map(str, runs)), AGAINST="", OUT="out")
+    done = run_action(tmp_path, RUNS="\n".join(map(str, runs)) + "\n", AGAINST="", OUT="out")
     assert done.returncode == 0, done.stderr
+    report = (tmp_path / "out" / "report.md").read_text()
+    assert "b/2" in report and "a/2" in report, "a run per line: both are read, the second against the first"
