@@ -16,6 +16,7 @@ import json
 import os
 import threading
 import time
+from collections import deque
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any, ClassVar
@@ -39,8 +40,18 @@ from dare_eval.networks import load_network, resolve_model_path
 from dare_eval.spec import DecodeSpec
 
 
+@dataclasses.dataclass(eq=False)
+class Job:
+    """A row that waits."""
+
+    ids: list[int]
+    spec: DecodeSpec
+    seed: int
+    result: DecodeResult | None = None
+
+
 class Served:
-    """A network, its tokenizer and its spec; one request decodes at a time."""
+    """A network, its tokenizer and its spec; requests that come together decode together."""
 
     def __init__(self, model: str, settings: dict[str, Any]) -> None:
         from dare_eval.models.tokens import Codec
@@ -52,10 +63,26 @@ class Served:
         self.codec = Codec(self.place, self.network.config, chat=True, limit=self.network.config.context_length)
         self.model, self.lock, self.version, self.release = model, threading.Lock(), "default", VERSION
         self.working: set[str] = set()
+        self.waiting: deque[Job] = deque()
 
     def decode(self, ids: list[int], spec: DecodeSpec, seed: int) -> DecodeResult:
+        """Decode a row together with all that wait by now: whoever gets the network works for the others too."""
+        job = Job(ids, spec, seed)
+        self.waiting.append(job)
         with self.lock:
-            return decode(self.network, [ids], spec, row_seeds=[seed])[0]
+            if job.result is None:
+                jobs = [self.waiting.popleft() for _ in range(len(self.waiting))]
+                for same in {one.spec for one in jobs}:
+                    self._decode_together([one for one in jobs if one.spec == same])
+        assert job.result is not None
+        return job.result
+
+    def _decode_together(self, jobs: list[Job]) -> None:
+        seeds = [job.seed for job in jobs]
+        for job, result in zip(
+            jobs, decode(self.network, [job.ids for job in jobs], jobs[0].spec, row_seeds=seeds), strict=True
+        ):
+            job.result = result
 
     def generate(self, body: dict[str, Any]) -> dict[str, Any]:
         ids, wanted = body["input_ids"], body["sampling_params"]
