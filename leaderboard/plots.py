@@ -104,6 +104,7 @@ def bars_figure(rows: Sequence[tuple[str, float, float, float]], x: str) -> Any:
         )
     )
     figure.update_layout(_layout(plain(x), "", 0), height=max(140, 60 + 34 * len(rows)))
+    figure.update_yaxes(type="category")  # a name such as 2026 or 1e3 is no number
     return figure
 
 

@@ -198,7 +198,7 @@ def folder_stamp(folder: Path) -> str:
     parts = []
     for pattern in _READ:
         for path in sorted(folder.glob(pattern)):
-            state = path.stat()
+            state = path.stat() if path.exists() else path.lstat()  # a link may lead nowhere
             parts.append(f"{path.relative_to(folder)}|{state.st_size}|{state.st_mtime_ns}")
     return hashlib.sha256("\n".join(parts).encode("utf-8", "surrogateescape")).hexdigest()
 

@@ -66,7 +66,8 @@ def saved_reports(root: Path | None, limit: int = 200) -> list[Saved]:
     """Return the reports below ``root``, newest first, at most ``limit`` of them."""
     if root is None or not root.is_dir():
         return []
-    files = sorted(root.rglob(REPORT), key=lambda path: (-path.stat().st_mtime, str(path)))
+    there = [path for path in root.rglob(REPORT) if path.is_file()]  # a link may lead nowhere
+    files = sorted(there, key=lambda path: (-path.stat().st_mtime, str(path)))
     return [_read(path) for path in files[:limit]]
 
 

@@ -150,3 +150,10 @@ def test_a_run_whose_folder_is_gone_is_named_by_the_comparison(board, tmp_path):
     refresh(url)
     found = load_board(url, store.version())
     assert strategies(found, TOY)[0].cells[0].value == 50.0
+
+
+def test_names_that_look_like_numbers_stay_names():
+    from leaderboard.plots import bars_figure
+
+    figure = bars_figure([("2026", 1.0, 0.5, 1.5), ("1e3", 2.0, 1.5, 2.5)], "score, %")
+    assert figure.layout.yaxis.type == "category" and list(figure.data[0].y) == ["1e3", "2026"]
