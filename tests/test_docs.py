@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import itertools
 import os
+import re
 import shlex
 import shutil
 import subprocess
@@ -16,6 +18,8 @@ from tests.docs_commands import commands, documents, paths
 ROOT = Path(__file__).resolve().parents[1]
 # Run elsewhere: test.sh is the run that contains this test; demo.sh has tests/test_demo.py.
 ELSEWHERE = {"bash scripts/test.sh", "bash scripts/demo.sh"}
+SHELL = re.compile(r"[|&;<>$`*?~\n]")
+"""What only a shell understands."""
 SCRIPTS = {"opencompass", "dare-eval", "dare-train", "streamlit", "python", "bash", "pytest", "torchrun", "sbatch"}
 
 
@@ -33,15 +37,40 @@ def checkout(tmp_path_factory) -> Path:
     return folder
 
 
+@pytest.fixture
+def shell(checkout, server, trainer, tmp_path, monkeypatch):
+    """Run a command in ``checkout``: a program of ours in a process that has its packages, the rest in bash."""
+    monkeypatch.setenv("PATH", f"{Path(sys.executable).parent}:{os.environ['PATH']}")
+    monkeypatch.setenv("COLUMNS", "160")
+    monkeypatch.delenv("DARE_DB", raising=False)
+    programs = {"dare-eval": server, "opencompass": server, "dare-train": trainer}
+
+    def run(command):
+        words = shlex.split(command)
+        set_before = dict(word.split("=", 1) for word in itertools.takewhile(lambda word: "=" in word, words))
+        program, *arguments = words[len(set_before) :]
+        if program in programs and not SHELL.search(command):
+            return programs[program].console(tmp_path, program, *arguments, cwd=checkout, env=set_before, timeout=600)
+        bash = ["bash", "-euo", "pipefail", "-c", command]
+        return subprocess.run(bash, cwd=checkout, capture_output=True, text=True, timeout=600, check=False)
+
+    return run
+
+
+@pytest.fixture(scope="module")
+def run_before() -> set[str]:
+    """Commands that another page shows too and that have run in ``checkout``."""
+    return set()
+
+
+@pytest.mark.xdist_group("opencompass")
 @pytest.mark.parametrize("document", [d for d in documents(ROOT) if commands(d, "bash")], ids=lambda d: d.name)
-def test_every_shown_command_runs(document, checkout):
-    env = {**os.environ, "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}", "COLUMNS": "160"}
-    env.pop("DARE_DB", None)
+def test_every_shown_command_runs(document, shell, run_before):
     for command in commands(document, "bash"):
-        if command in ELSEWHERE:
+        if command in ELSEWHERE | run_before:
             continue
-        shell = ["bash", "-euo", "pipefail", "-c", command]
-        done = subprocess.run(shell, cwd=checkout, env=env, capture_output=True, text=True, timeout=600, check=False)
+        done = shell(command)
+        run_before.add(command)
         assert done.returncode == 0, f"{command}\n{done.stdout[-3000:]}\n{done.stderr[-3000:]}"
 
 
