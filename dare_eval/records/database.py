@@ -33,8 +33,9 @@ _POSTGRES_LOCK = 0x44415245  # any constant; all processes must name the same on
 
 
 def database_url(url: str | None = None) -> str:
-    """Return ``url``, else ``DARE_DB``, else the SQLite file below ``runs/``."""
-    return url or os.environ.get("DARE_DB") or DEFAULT_URL
+    """Return ``url``, else ``DARE_DB``, else the SQLite file below ``runs/``; the path of a .db file means SQLite."""
+    found = url or os.environ.get("DARE_DB") or DEFAULT_URL
+    return f"sqlite:///{found}" if found.endswith(".db") and "://" not in found else found
 
 
 def exists(url: str | None = None) -> bool:

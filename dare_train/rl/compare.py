@@ -11,6 +11,7 @@ from rich.table import Table
 
 from dare_eval.errors import IncompleteError, UsageError
 from dare_eval.records.atomic import write_atomic
+from dare_eval.records.store import Store
 from dare_train.folder import changed_keys
 from dare_train.rl.compare_config import CompareConfig
 from dare_train.rl.compare_jobs import Job, measure, run_jobs
@@ -31,6 +32,7 @@ def compare(
     folder = Path(config.output_dir)
     rows = plan_rows(config, home)
     check_rows(rows)
+    Store()  # a store that cannot be opened is found before the first step
     _open(folder, config)
     steps = price(config, rows, folder, console)
     jobs = [

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import os
+import signal
 import subprocess
 import sys
 from collections.abc import Callable, Mapping, Sequence
@@ -26,6 +27,8 @@ from dare_train.rl.probe import steps_of
 from dare_train.settings import to_yaml
 
 TAIL = 2000
+AT_WORK: set[subprocess.Popen[bytes]] = set()
+"""Training processes of this process, to be told when it is interrupted."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -104,14 +107,21 @@ def run_jobs(jobs: Sequence[Job], console: Console, *, nproc: int, ray: bool) ->
     failed: list[str] = []
     with ThreadPoolExecutor(max_workers=len(jobs) if ray else nproc) as pool:
         waiting = [(job, pool.submit(start or run_job, job)) for job in jobs]
-        for job, future in waiting:
-            try:
-                done.append(future.result())
-            except DareError as error:
-                failed.append(f"{job.row.name}, seed {job.seed}: {error}")
-                console.print(f"failed: {job.row.name}, seed {job.seed}: {error.what}", style="red", soft_wrap=True)
-                continue
-            console.print(f"done: {job.row.name}, seed {job.seed}", highlight=False)
+        try:
+            for job, future in waiting:
+                try:
+                    done.append(future.result())
+                except DareError as error:
+                    failed.append(f"{job.row.name}, seed {job.seed}: {error}")
+                    console.print(f"failed: {job.row.name}, seed {job.seed}: {error.what}", style="red", soft_wrap=True)
+                    continue
+                console.print(f"done: {job.row.name}, seed {job.seed}", highlight=False)
+        except KeyboardInterrupt:
+            # Jobs that wait never begin; those at work save what they have and end.
+            pool.shutdown(wait=False, cancel_futures=True)
+            for process in list(AT_WORK):
+                process.send_signal(signal.SIGINT)
+            raise
     return done, failed
 
 
@@ -128,7 +138,9 @@ def _trained(arguments: list[str], log: Path) -> float:
         process = subprocess.Popen(
             [sys.executable, "-m", "dare_train", *arguments], env=quiet_environment(), stdout=stream, stderr=stream
         )
+        AT_WORK.add(process)
         _, status, usage = os.wait4(process.pid, 0)
+        AT_WORK.discard(process)
     process.returncode = os.waitstatus_to_exitcode(status)
     if process.returncode:
         raise IncompleteError(

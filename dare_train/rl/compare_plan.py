@@ -14,7 +14,7 @@ from dare_train.config import VERBS, RunConfig
 from dare_train.rl.algorithm import algorithm_names, find_algorithm
 from dare_train.rl.compare_config import BASE, OTHER_STAGES, CompareConfig
 from dare_train.rl.config import RlConfig
-from dare_train.rl.defaults import packaged, recipe_name
+from dare_train.rl.defaults import SHIPPED, packaged, recipe_name, tuned
 from dare_train.settings import apply_override, read_yaml, validate
 
 
@@ -93,12 +93,15 @@ def _stage(name: str, config: CompareConfig, home: Path | None, *, bounded: bool
     verb = OTHER_STAGES.get(name) or ("rl" if name in algorithm_names() else None)
     if verb is None:
         find_algorithm(name)  # says what is nearest
-    record = read_yaml(Path(_recipe(name, str(verb), config, home)))
+    recipe = Path(_recipe(name, str(verb), config, home))
+    record = read_yaml(recipe)
     if verb != "sft":
         record["algo"] = name
     if config.base:
         record["model"] = {**record.get("model", {}), "base": config.base}
-    shared = config.settings.get("rl", {}) if verb == "rl" else {}
+    # A recipe of our choice goes with the settings that were chosen for the algorithm on the shipped model.
+    shipped = {} if _given(name, str(verb), config) else tuned(recipe.stem, name)
+    shared = {**shipped, **(config.settings.get("rl", {}) if verb == "rl" else {})}
     for key, value in {**shared, **config.settings.get(name, {})}.items():
         apply_override(record, key, value)
     train = record.setdefault("train", {})
@@ -113,12 +116,17 @@ def _stage(name: str, config: CompareConfig, home: Path | None, *, bounded: bool
     return found
 
 
+def _given(name: str, verb: str, config: CompareConfig) -> str | None:
+    return config.recipes.get(name) or (config.recipes.get("rl") if verb == "rl" else None)
+
+
 def _recipe(name: str, verb: str, config: CompareConfig, home: Path | None) -> str:
-    given = config.recipes.get(name) or (config.recipes.get("rl") if verb == "rl" else None)
+    given = _given(name, verb, config)
     if given:
         return locate(given, home)
-    if config.base or config.recipes:
+    shipped = SHIPPED.get(config.base or "")
+    if config.recipes or (config.base and not (shipped and verb == "rl")):
         raise UsageError(f"the comparison has no recipe for stage '{name}'", remedy=f"set recipes.{name}")
     if verb == "rl":
-        return str(packaged("train", "rl", f"{recipe_name(name)}.yaml"))
+        return str(packaged("train", "rl", f"{shipped or recipe_name(name)}.yaml"))
     return str(packaged("train", *(("rl", "tiny_sft.yaml") if name == "sft" else ("vrpo_tiny_countdown.yaml",))))

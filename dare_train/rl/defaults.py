@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import json
 from importlib import resources
 from pathlib import Path
+from typing import Any
 
 from dare_eval.errors import SetupError
 from dare_train.rl.algorithm import find_algorithm
+from dare_train.settings import read_yaml
 
 MASKED, BLOCK = "tiny_countdown", "tiny_bd_countdown"
+SHIPPED = {"tiny-countdown": MASKED, "tiny-bd-countdown": BLOCK}
+"""Recipes of the shipped models."""
 
 
 def recipe_name(algo: str) -> str:
@@ -34,8 +39,15 @@ def default_comparison() -> Path:
     return packaged("train", "rl", "compare_tiny.yaml")
 
 
+def tuned(recipe: str, algo: str) -> dict[str, Any]:
+    """Return the settings of ``algo`` on a shipped model, by dotted key, that were chosen on its validation split."""
+    found: dict[str, Any] = read_yaml(packaged("train", "rl", "tiny_settings.yaml")).get(recipe, {}).get(algo, {})
+    return found
+
+
 def default_settings(algo: str, *, given: bool = False, eval_given: bool = False) -> list[str]:
-    """Return the overrides of a default run: a folder of its own per algorithm, and its evaluation from anywhere."""
+    """Return the overrides of a default run: its algorithm's tuned settings, a folder of its own, its evaluation."""
     name = recipe_name(algo)
+    settings = [f"{key}={json.dumps(value)}" for key, value in tuned(name, algo).items()]
     folder = [] if given else [f"output_dir=runs/train/rl_{name}_{algo}"]
-    return folder + ([] if eval_given else [f"evaluation.config={packaged('eval', f'{name}.py')}"])
+    return settings + folder + ([] if eval_given else [f"evaluation.config={packaged('eval', f'{name}.py')}"])

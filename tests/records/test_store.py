@@ -372,3 +372,9 @@ def test_index_after_a_kill_gives_the_rows_of_an_undisturbed_index(make_run, tmp
 def _count(url):
     with sqlite3.connect(url.removeprefix("sqlite:///")) as connection:
         return connection.execute("SELECT count(*) FROM evaluations").fetchone()[0]
+
+
+def test_the_store_may_be_named_by_the_path_of_its_file(tmp_path, monkeypatch):
+    monkeypatch.setenv("DARE_DB", str(tmp_path / "mine.db"))
+    Store()
+    assert (tmp_path / "mine.db").is_file()

@@ -51,6 +51,7 @@ def test_defaults_need_no_config_and_block_algorithms_take_the_block_model(cli, 
         done = cli("dare-train", "rl", "--algo", algo, "--show-config", cwd=tmp_path)
         shown[algo] = yaml.safe_load(done.stdout)
         assert shown[algo]["algo"] == algo and algo in shown[algo]["output_dir"]
+        assert shown[algo]["optim"]["lr"] == 1e-3, "chosen for the shipped model"
     assert [shown[algo]["model"]["base"] for algo in shown] == ["tiny-countdown", "tiny-bd-countdown"]
     dry = cli("dare-train", "rl", "--algo", "ebpo", "--dry-run", "--output-dir", tmp_path / "x", cwd=tmp_path)
     assert dry.returncode == 0 and "nothing was trained" in dry.stdout and not (tmp_path / "x").exists()

@@ -12,6 +12,7 @@ from dare_train.rl.compare import check_rows
 from dare_train.rl.compare_config import CompareConfig
 from dare_train.rl.compare_plan import plan_rows
 from dare_train.rl.config import RlConfig
+from dare_train.rl.defaults import SHIPPED
 from dare_train.settings import load_config, read_yaml, validate
 from dare_train.setup import plan_here
 
@@ -24,6 +25,7 @@ MATRIX = {
     "llada2_mini": {"cj_grpo", "bgpo", "ebpo"},
 }
 """What the reference system has recipes for."""
+BLOCK_ROWS = ["d1", "d1_dare", "coupled_grpo", "cj_grpo", "spg", "bgpo", "ebpo", "dtreerpo", "espo", "elbo_grpo"]
 
 
 def test_every_combination_of_the_reference_system_has_a_recipe():
@@ -53,6 +55,10 @@ def test_recipe_is_valid_without_its_weights_and_names_origins(path, root, monke
         ("d1_llada_8b/compare.yaml", ["base", "sft", "d1", "sft+d1"]),
         ("d1_llada_8b/compare_tiny.yaml", ["base", "sft", "d1_dare", "sft+d1_dare"]),
         ("compare_llada_8b.yaml", ["base", "d1", "coupled_grpo", "vrpo", "cj_grpo", "spg", "bgpo"]),
+        (
+            "rl/compare_tiny_block.yaml",
+            ["base", *BLOCK_ROWS],
+        ),
         ("compare_dream_7b.yaml", ["base", "d1", "coupled_grpo", "cj_grpo", "spg", "bgpo"]),
     ],
 )
@@ -63,6 +69,20 @@ def test_ready_made_comparisons_are_planned_without_weights(name, rows, root, mo
     check_rows(found)
     assert [row.name for row in found] == rows
     assert len({(row.base, row.evaluation) for row in found}) == 1
+
+
+SETTINGS = read_yaml(TRAIN / "rl" / "tiny_settings.yaml")
+
+
+@pytest.mark.parametrize(("recipe", "algo"), [(name, algo) for name in SETTINGS for algo in SETTINGS[name]])
+def test_settings_of_shipped_models_hold_for_their_algorithm(recipe, algo):
+    """A name that no part has, or steps that end inside a rollout, would be told only to who runs it."""
+    base = next(base for base, name in SHIPPED.items() if name == recipe)
+    row = plan_rows(validate(CompareConfig, {"rows": [algo], "base": base, "evaluation": "x.py"}))[-1]
+    found = row.stages[0].config(seed=0, folder=TRAIN, base=None)
+    algorithm = resolve(found, plan_here(found.model)[0].config).algorithm
+    assert found.optim.lr == SETTINGS[recipe][algo].get("optim.lr", 3e-4)
+    assert found.train.max_steps % (algorithm.updates_per_rollout * algorithm.minibatches) == 0
 
 
 def test_dry_run_of_a_published_model(cli):
