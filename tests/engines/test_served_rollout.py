@@ -3,14 +3,9 @@
 from __future__ import annotations
 
 import json
-import os
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
-
-from tests.conftest import ROOT
 
 COMMON = [
     "rl", "--config", "configs/train/rl/tiny_bd_countdown.yaml", "--algo", "cj_grpo",
@@ -19,25 +14,18 @@ COMMON = [
 ]  # fmt: skip
 
 
-def train(folder: Path, *more: str) -> list[dict]:
-    program = [sys.executable, "-c", "from dare_train.cli import main; main()"]
-    done = subprocess.run(
-        [*program, *COMMON, "--output-dir", str(folder), *more],
-        cwd=ROOT,
-        env={**os.environ, "OMP_NUM_THREADS": "1", "DARE_DB": f"sqlite:///{folder.parent}/store.db"},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+def train(cli, folder: Path, *more: str) -> list[dict]:
+    env = {"DARE_DB": f"sqlite:///{folder.parent}/store.db"}
+    done = cli("dare-train", *COMMON, "--output-dir", folder, *more, env=env)
     assert done.returncode == 0, done.stderr[-3000:]
     return [json.loads(line) for line in (folder / "metrics.jsonl").read_text().splitlines()]
 
 
-def test_a_server_decodes_what_the_trainer_would_have(tmp_path, serve):
-    ours = train(tmp_path / "inprocess")
+def test_a_server_decodes_what_the_trainer_would_have(tmp_path, serve, cli):
+    ours = train(cli, tmp_path / "inprocess")
     server = serve(faults="20:drop,31:busy")
     options = json.dumps({"url": server.url, "folder": str(tmp_path / "shared"), "backoff_s": 0.05})
-    theirs = train(tmp_path / "served", "--set", "rollout.backend=sglang", "--set", f"rollout.options={options}")
+    theirs = train(cli, tmp_path / "served", "--set", "rollout.backend=sglang", "--set", f"rollout.options={options}")
     for name in ("reward", "loss", "exact", "grad_norm"):
         pairs = [(a[name], b[name]) for a, b in zip(ours, theirs, strict=True) if name in a]
         assert pairs and all(a == pytest.approx(b, rel=1e-5, abs=1e-7) for a, b in pairs), name

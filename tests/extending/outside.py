@@ -7,6 +7,7 @@ import os
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 SOURCES = Path(__file__).parent / "package"
 ENTRY_POINTS = """
@@ -40,9 +41,20 @@ def install(folder: Path) -> dict[str, str]:
     return {**os.environ, "PYTHONPATH": str(folder), "COLUMNS": "160", "OMP_NUM_THREADS": "1"}
 
 
-def run_python(code: str, env: dict[str, str], *args: str) -> dict:
-    """Run ``code`` in a fresh interpreter and return the JSON object it writes to standard output."""
-    command = [sys.executable, "-c", code, *args]
-    done = subprocess.run(command, env=env, capture_output=True, text=True, timeout=300, check=False)
+EACH = """
+import contextlib, io, json, sys
+found = {}
+for name, code in json.load(sys.stdin).items():
+    with contextlib.redirect_stdout(io.StringIO()) as said:
+        exec(code, {})
+    found[name] = json.loads(said.getvalue())
+json.dump(found, sys.stdout)
+"""
+
+
+def run_python(codes: dict[str, str], env: dict[str, str], *args: str) -> dict[str, Any]:
+    """Run ``codes`` one after the other in a fresh interpreter; return what each writes as JSON to standard output."""
+    command, given = [sys.executable, "-c", EACH, *args], json.dumps(codes)
+    done = subprocess.run(command, env=env, input=given, capture_output=True, text=True, timeout=300, check=False)
     assert done.returncode == 0, done.stderr[-3000:]
     return json.loads(done.stdout)

@@ -69,6 +69,12 @@ line = next(line for line in benchmark_lines() if line["benchmark"] == name)
 json.dump([line, str(RunText(["llada-8b-instruct"], [name], "runs/x"))], sys.stdout)
 """
 
+PRESET = """
+import json, sys
+from dare_train.rl.algorithm import find_algorithm
+json.dump(find_algorithm("halves_third").describe()["corruptor"], sys.stdout)
+"""
+
 RECORDED = """
 models = [dict(type="dare_eval.models.replay.ReplayModel", abbr="recorded", path={path!r}, batch_size=4)]
 """
@@ -81,30 +87,37 @@ def outside(tmp_path):
     return install(folder)
 
 
-def test_decoding_rule(outside):
-    for row in run_python(DECODE, outside):
+@pytest.fixture(scope="module")
+def found(tmp_path_factory):
+    """What each part does in an interpreter that has the package."""
+    codes = {"decoder": DECODE, "family": FAMILY, "scorer": SCORE, "benchmark": LISTED, "preset": PRESET}
+    env = install(tmp_path_factory.mktemp("site"))
+    return run_python(codes, env, str(tmp_path_factory.mktemp("made") / "checkpoint"))
+
+
+def test_decoding_rule(found):
+    for row in found["decoder"]:
         assert row["nfe"] == len(set(row["step_map"])) < 16
         assert sorted(i for i, step in enumerate(row["step_map"]) if step == 0) == list(range(0, 16, 2))
 
 
-def test_family(outside, tmp_path):
-    found = run_python(FAMILY, outside, str(tmp_path / "checkpoint"))
-    assert found == {"same": True, "family": "spiral", "nfe": [4, 4]}
+def test_family(found):
+    assert found["family"] == {"same": True, "family": "spiral", "nfe": [4, 4]}
 
 
-def test_scorer(outside):
-    right, wrong, none = run_python(SCORE, outside)
+def test_scorer(found):
+    right, wrong, none = found["scorer"]
     assert right == [True, "odd", "last_word"]
     assert wrong == [False, "even", "last_word"]
     assert none == [False, None, "no_answer"]
 
 
-def test_benchmark_by_name_through_opencompass(outside, tmp_path):
+def test_benchmark_by_name_through_opencompass(outside, found, tmp_path):
     recordings = tmp_path / "answers.jsonl"
     rows = [{"item": f"parity-{n}", "gen_length": 8, "output": "odd" if n % 2 else "even"} for n in range(6)]
     rows[5]["output"] = "even"
     recordings.write_text("".join(json.dumps(row) + "\n" for row in rows))
-    line, written = run_python(LISTED, outside)
+    line, written = found["benchmark"]
     assert line["config"] == "outside_dllm.parity_gen:parity_datasets" and line["about"] == "from outside-dllm"
     config = tmp_path / "parity.py"
     config.write_text(written.replace("runs/x", str(tmp_path / "runs")) + RECORDED.format(path=str(recordings)))
@@ -117,7 +130,7 @@ def test_benchmark_by_name_through_opencompass(outside, tmp_path):
     assert row["value"] == pytest.approx(100 * 5 / 6, abs=0.01)
 
 
-def test_algorithm_trains_from_one_file_and_one_yaml(outside, tmp_path):
+def test_algorithm_trains_from_one_file_and_one_yaml(outside, found, tmp_path):
     """Two passes per rollout, its own constant from the YAML, the name known to the command line."""
     command = [str(Path(sys.executable).parent / "dare-train"), "rl", "--config", str(SOURCES / "halves.yaml")]
     run = tmp_path / "run"
@@ -138,9 +151,7 @@ def test_algorithm_trains_from_one_file_and_one_yaml(outside, tmp_path):
     lines = [json.loads(line) for line in (run / "metrics.jsonl").read_text().splitlines()]
     losses = [line["loss"] for line in lines if "loss" in line]
     assert len(losses) == 4 and any(line.get("ratio", 1.0) != 1.0 for line in lines), "the second pass is off-policy"
-    named = "from dare_train.rl.algorithm import find_algorithm as f; import sys, json; "
-    found = run_python(named + "json.dump(f('halves_third').describe()['corruptor'], sys.stdout)", outside)
-    assert found == {"part": "Halves", "share": 0.33}
+    assert found["preset"] == {"part": "Halves", "share": 0.33}
 
 
 def test_name_taken_by_a_built_in_part_is_refused(outside, tmp_path):

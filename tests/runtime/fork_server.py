@@ -1,9 +1,9 @@
 """A process that has imported the heavy packages once and forks for every command line asked of it.
 
 ``python -m tests.runtime.fork_server opencompass`` has the evaluation side, ``... training`` has torch and the trainer.
-Speaks JSON lines: ``{"argv", "cwd", "env", "out", "err", "limit_s"}`` starts ``opencompass``, ``dare-eval`` or
-``dare-train`` and is answered with ``{"pid"}``; ``{"wait": pid}`` is answered with ``{"code"}``. Each command runs in
-its own process group.
+Speaks JSON lines: ``{"argv", "cwd", "env", "out", "err", "limit_s"}`` starts ``opencompass``, ``dare-eval``,
+``dare-train`` or the ``main`` of a module and is answered with ``{"pid"}``; ``{"wait": pid}`` is answered with
+``{"code"}``. Each command runs in its own process group.
 """
 
 from __future__ import annotations
@@ -21,13 +21,15 @@ from collections.abc import Sequence
 def child(request: dict) -> None:
     os.setpgid(0, 0)
     signal.alarm(request.get("limit_s", 0))
+    os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
     for number, name in ((1, "out"), (2, "err")):
         os.dup2(os.open(request[name], os.O_CREAT | os.O_WRONLY | os.O_TRUNC), number)
     os.chdir(request["cwd"])
     os.environ.clear()
     os.environ.update(request["env"])
     sys.argv = request["argv"]
-    importlib.import_module(MAINS[request["argv"][0]]).main()
+    program = request["argv"][0]
+    importlib.import_module(MAINS.get(program, program)).main()
 
 
 def run(request: dict) -> None:
@@ -50,6 +52,7 @@ def run(request: dict) -> None:
 
 
 MAINS = {"dare-eval": "dare_eval.cli", "dare-train": "dare_train.cli", "opencompass": "opencompass.cli.main"}
+"""Where the ``main`` of a program is; other names are those of modules."""
 SHARED = (
     "alembic.command",
     "yapf",

@@ -54,7 +54,7 @@ class Started:
     folder: Path
 
     def wait(self) -> Done:
-        code = self.server.ask({"wait": self.pid})["code"]
+        code = self.server.wait(self.pid)
         runs = sorted(self.folder.glob("20*")) or [self.folder]
         return Done(code, self.out.read_text(), self.err.read_text(), runs[-1])
 
@@ -86,13 +86,30 @@ class Server:
         return json.loads(self.process.stdout.readline())
 
     def console(
-        self, place: Path, name: str, *args: object, cwd: Path = ROOT, env: dict[str, str] | None = None, timeout=300
+        self,
+        place: Path,
+        name: str,
+        *args: object,
+        cwd: Path = ROOT,
+        env: dict[str, str] | None = None,
+        timeout: int = 300,
     ) -> subprocess.CompletedProcess[str]:
         """Run a console script to its end, its output in files below ``place``."""
-        argv, out, err = [name, *map(str, args)], place / "out", place / "err"
-        request = {"argv": argv, "cwd": str(cwd), "out": str(out), "err": str(err), "limit_s": timeout}
-        pid = self.ask({**request, "env": {**os.environ, "COLUMNS": "160", **(env or {})}})["pid"]
-        return subprocess.CompletedProcess(argv, self.ask({"wait": pid})["code"], out.read_text(), err.read_text())
+        argv = [name, *map(str, args)]
+        pid = self.launch(place, *argv, cwd=cwd, env=env, timeout=timeout)
+        code = self.wait(pid)
+        return subprocess.CompletedProcess(argv, code, (place / "out").read_text(), (place / "err").read_text())
+
+    def launch(
+        self, place: Path, *argv: str, cwd: Path = ROOT, env: dict[str, str] | None = None, timeout: int = 300
+    ) -> int:
+        """Start a console script and return its process, to be waited for by ``wait``."""
+        request = {"argv": argv, "cwd": str(cwd), "out": f"{place}/out", "err": f"{place}/err", "limit_s": timeout}
+        return self.ask({**request, "env": {**os.environ, "COLUMNS": "160", **(env or {})}})["pid"]
+
+    def wait(self, pid: int) -> int:
+        """Return the exit code of a process, negative for a signal."""
+        return self.ask({"wait": pid})["code"]
 
     def close(self) -> None:
         assert self.process.stdin is not None

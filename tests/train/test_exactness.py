@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import os
 import random
-import subprocess
+import signal
 import sys
 import time
-from pathlib import Path
 
 import pytest
 import torch
@@ -25,8 +24,6 @@ from dare_train.engine.world import World
 from dare_train.run import prepare, run
 from tests.train.conftest import same_weights, weights_of
 from tests.train.test_loop import gradients, quiet, state_of
-
-PROGRAM = [str(Path(sys.executable).with_name("dare-train")), "sft"]
 
 
 @pytest.mark.parametrize("blocks", [False, True])
@@ -79,34 +76,34 @@ def test_a_run_with_dropout_resumes_exactly_and_repeats(config, tmp_path):
     assert not same_weights(straight, weights("c", 5))
 
 
-def test_kill_9_at_random_moments_then_the_same_command(settings, config, tmp_path):
+def test_kill_9_at_random_moments_then_the_same_command(settings, config, tmp_path, cli, trainer):
     """Three kills, each a drawn time after a new checkpoint: inside a step, inside a save, wherever it falls."""
     changes = {"train": {"max_steps": 90, "save_every": 1}}
     path = tmp_path / "config.yaml"
     path.write_text(yaml.safe_dump(settings(**changes)))
-    command, env = [*PROGRAM, "--config", str(path)], {**os.environ, "OMP_NUM_THREADS": "1"}
+    command = ["dare-train", "sft", "--config", str(path)]
     folder, moments = tmp_path / "run" / "checkpoints", random.Random(1)
     for _ in range(3):
         known = {path.name for path in checkpoints(folder)}
-        process = subprocess.Popen(command, env=env, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-        while process.poll() is None and not {path.name for path in checkpoints(folder)} - known:
+        process, end_s = trainer.launch(tmp_path, *command), time.monotonic() + 120
+        while not {path.name for path in checkpoints(folder)} - known:
+            assert time.monotonic() < end_s, (tmp_path / "err").read_text()
             time.sleep(0.002)
         time.sleep(moments.uniform(0.0, 0.15))
-        process.kill()
-        process.wait()
-    done = subprocess.run(command, env=env, capture_output=True, text=True, check=False)
+        os.kill(process, signal.SIGKILL)
+        trainer.wait(process)
+    done = cli(*command)
     assert done.returncode == 0 and "continuing after step" in done.stdout, done.stderr
     straight = run(config(output_dir=str(tmp_path / "straight"), **changes), METHODS["sft"], quiet())
     assert same_weights(weights_of(tmp_path / "run"), weights_of(straight.path))
     assert not [path for path in folder.iterdir() if path.name.startswith(".")], "no half checkpoint is left"
 
 
-def test_a_loss_that_stops_being_finite_ends_the_command_with_the_batch_saved(settings, tmp_path):
+def test_a_loss_that_stops_being_finite_ends_the_command_with_the_batch_saved(settings, tmp_path, cli):
     path = tmp_path / "config.yaml"
     broken = {"optim": {"lr": 1e30, "clip_norm": None}, "train": {"max_steps": 20}}
     path.write_text(yaml.safe_dump(settings(**broken)))
-    env = {**os.environ, "COLUMNS": "200"}
-    done = subprocess.run([*PROGRAM, "--config", str(path)], env=env, capture_output=True, text=True, check=False)
+    done = cli("dare-train", "sft", "--config", path, env={"COLUMNS": "200"})
     assert done.returncode == 3 and "not finite at step" in done.stderr and "look at the batch" in done.stderr
     (saved,) = (tmp_path / "run" / "failures").iterdir()
     assert str(saved.name) in done.stderr and torch.load(saved)["parts"]

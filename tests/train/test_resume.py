@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
-from pathlib import Path
 
 import pytest
 import yaml
@@ -18,7 +17,6 @@ from dare_train.run import run
 from tests.train.conftest import same_weights, stopped_after, weights_of
 from tests.train.test_loop import quiet
 
-PROGRAM = [str(Path(sys.executable).with_name("dare-train")), "sft"]
 LIMITED = """
 import resource, sys
 from dare_train.cli import main
@@ -82,7 +80,7 @@ def test_a_folder_that_is_no_run_is_refused(config, tmp_path):
         run(config(), METHODS["sft"], quiet())
 
 
-def test_a_full_disk_leaves_the_previous_checkpoint(settings, config, tmp_path):
+def test_a_full_disk_leaves_the_previous_checkpoint(settings, config, tmp_path, cli):
     changes = {"train": {"max_steps": 4, "save_every": 1}}
     path = tmp_path / "config.yaml"
     path.write_text(yaml.safe_dump(settings(**changes)))
@@ -92,7 +90,7 @@ def test_a_full_disk_leaves_the_previous_checkpoint(settings, config, tmp_path):
     assert "cannot be written" in done.stderr and "continues from step_00000002" in done.stderr
     folder = tmp_path / "run" / "checkpoints"
     assert [p.name for p in folder.iterdir()] == ["step_00000001", "step_00000002"]
-    again = subprocess.run([*PROGRAM, "--config", str(path)], capture_output=True, text=True, check=False)
+    again = cli("dare-train", "sft", "--config", path)
     assert again.returncode == 0 and "continuing after step 2" in again.stdout
     assert same_weights(weights_of(tmp_path / "run"), straight(config, tmp_path, **changes))
 
