@@ -104,6 +104,8 @@ class Server:
         self, place: Path, *argv: str, cwd: Path = ROOT, env: dict[str, str] | None = None, timeout: int = 300
     ) -> int:
         """Start a console script and return its process, to be waited for by ``wait``."""
+        for name in ("out", "err"):
+            (place / name).write_text("")  # may be read before the process has opened them
         request = {"argv": argv, "cwd": str(cwd), "out": f"{place}/out", "err": f"{place}/err", "limit_s": timeout}
         return self.ask({**request, "env": {**os.environ, "COLUMNS": "160", **(env or {})}})["pid"]
 
