@@ -99,15 +99,19 @@ def open_folder(config: RunConfig, *, fresh: bool = False) -> RunFolder:
 
 @contextlib.contextmanager
 def alone(path: Path) -> Iterator[None]:
-    """Keep other commands out of the run folder for a while; it is made when missing.
+    """Keep other commands out of the run folder for a while; it is made when missing, and removed when left empty.
 
     Raises ``UsageError`` when another command trains there, ``SetupError`` when it cannot be written.
     """
     place = path.resolve()
+    new = not place.exists()
     folder_lock.hold(place, option="--output-dir")
     try:
         yield
     finally:
+        if new and [item.name for item in place.iterdir()] == [folder_lock.NAME]:
+            (place / folder_lock.NAME).unlink()
+            place.rmdir()
         folder_lock.release(place)
 
 

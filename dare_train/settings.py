@@ -73,16 +73,21 @@ def apply_override(record: dict[str, Any], key: str, value: Any) -> None:
     """Set the dotted ``key`` of ``record``; raises ``UsageError`` where it leads into a value."""
     *parts, last = key.split(".")
     here = record
-    for part in parts:
+    for number, part in enumerate(parts, 1):
         here = here.setdefault(part, {})
         if not isinstance(here, dict):
-            raise UsageError(f"'{part}' in the override of {key} is a value, not a group of settings")
+            raise UsageError(
+                f"'{part}' in the override of {key} is a value, not a group of settings",
+                seen=key,
+                allowed=f"--set {'.'.join(parts[:number])}=VALUE",
+            )
     here[last] = value
 
 
 def _readable(kind: type[BaseModel], error: ValidationError) -> DareError:
     first = error.errors(include_url=False)[0]
-    where = [str(part) for part in first["loc"]]
+    # Where a setting may be of several kinds, pydantic names the kind it tried as if it were a key.
+    where = [str(part) for part in first["loc"] if "[" not in str(part)]
     key = ".".join(where)
     if first["type"] == "extra_forbidden":
         fields = _section(kind, where[:-1]).model_fields

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from dare_eval.errors import DataError, SetupError
+from dare_eval.errors import DataError, SetupError, nearest
 from dare_train.config import ModelSettings
 from dare_train.draws import derive, seeded
 
@@ -82,7 +82,16 @@ def load_tokenizer(name: str, *, download: bool = True) -> Any:
 
     from dare_eval.networks import resolve_model_path
 
-    folder = resolve_model_path(name, download=download)
+    try:
+        folder = resolve_model_path(name, download=download)
+    except DataError as error:
+        hint = nearest(name, VOCABULARIES)
+        raise DataError(
+            f"there is no tokenizer '{name}': " + (f"did you mean '{hint}'?" if hint else error.what),
+            seen=error.seen,
+            allowed=f"{', '.join(VOCABULARIES)} (built in), a folder, or a hub id",
+            remedy="set model.tokenizer",
+        ) from error
     # tokenizer.json says everything; the Auto class would first look for a model class that transformers lacks.
     kind = PreTrainedTokenizerFast if (folder / "tokenizer.json").is_file() else AutoTokenizer
     try:

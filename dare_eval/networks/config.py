@@ -147,7 +147,14 @@ def make_config(
         if key not in TOKEN_KEYS:
             raise unknown("token id", key, TOKEN_KEYS)
     family = find_family(raw)
-    fields = family.parse(raw)
+    try:
+        fields = family.parse(raw)
+    except (TypeError, ValueError, AttributeError, ZeroDivisionError) as error:
+        raise DataError(
+            f"config.json of family '{family.name}' holds a value of the wrong type: {error}",
+            seen=", ".join(f"{key} {value!r}" for key, value in raw.items() if isinstance(value, str | float))[:300],
+            allowed="whole numbers as sizes",
+        ) from error
     ids = find_token_ids(raw, family, folder, fields["vocab_size"], token_ids or {})
     check_token_ids(mask_id=ids["mask_id"], pad_id=ids["pad_id"], vocab_size=fields["vocab_size"])
     _check_sizes(fields)
@@ -185,6 +192,12 @@ def _check_sizes(fields: Mapping[str, Any]) -> None:
     for key in ("vocab_size", "width", "layers", "heads", "kv_heads", "head_dim", "ffn", "context_length"):
         if not isinstance(fields[key], int) or fields[key] < 1:
             raise DataError(f"config.json gives no usable {key}", seen=fields[key], allowed="an integer above 0")
+    if fields["rotary_dim"] % 2:
+        raise UsageError(
+            "rotary positions turn pairs of a head's dimensions, and one head has an odd number of them",
+            seen=f"width {fields['width']}, {fields['heads']} heads: {fields['rotary_dim']} dimensions each",
+            allowed="an even number of dimensions per head",
+        )
     if fields["heads"] % fields["kv_heads"]:
         raise UsageError(
             "the number of heads is not a multiple of the number of key/value heads",

@@ -168,7 +168,7 @@ class DiffusionNetwork(Branch):
                 "the sequence is longer than the learned position table",
                 seen=f"position {int(positions_BT.max())}",
                 allowed=f"positions 0 .. {rows - 1}",
-                remedy="shorten the prompt or gen_length",
+                remedy="shorten the prompt or gen_length; in training, data.max_length",
             )
         position_BTD: Tensor = self.at(self.config.names.positions or "positions")(positions_BT)
         return hidden_BTD + position_BTD

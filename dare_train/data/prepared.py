@@ -6,6 +6,7 @@ The file carries what the tokens depend on (tokenizer, chat template, settings);
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import json
 from collections.abc import Sequence
@@ -17,6 +18,7 @@ from dare_train.config import DataSettings
 from dare_train.data.render import Example
 
 _KEY = b"dare_rows"
+COLUMNS = ("ids", "prompt_length")
 
 
 def rendering_digest(tokenizer: Any, settings: DataSettings) -> str:
@@ -34,6 +36,8 @@ def write_prepared(path: Path, examples: Sequence[Example], digest: str, sources
     import pyarrow as arrow
     import pyarrow.parquet as parquet
 
+    if path.is_dir():
+        raise UsageError("the file to write is a folder", seen=path, remedy=f"--output {path / 'rows.parquet'}")
     if path.exists():
         raise UsageError("the prepared file exists already", seen=path, remedy="--output another one, or remove it")
     columns = {"ids": [list(e.ids) for e in examples], "prompt_length": [e.prompt_length for e in examples]}
@@ -47,7 +51,8 @@ def write_prepared(path: Path, examples: Sequence[Example], digest: str, sources
         parquet.write_table(table.replace_schema_metadata({_KEY: note}), draft)
         draft.replace(path)
     except OSError as error:
-        draft.unlink(missing_ok=True)
+        with contextlib.suppress(OSError):  # below a file there is nothing to remove
+            draft.unlink(missing_ok=True)
         raise SetupError(
             f"the prepared rows cannot be written: {error.strerror or error}",
             seen=path,
@@ -64,16 +69,16 @@ def read_prepared(path: Path, digest: str) -> tuple[list[Example], dict[str, int
     try:
         table = parquet.read_table(path)
         note = json.loads(table.schema.metadata[_KEY])
+        columns, made_with, sources = [table[name].to_pylist() for name in COLUMNS], note["digest"], note["sources"]
     except (OSError, KeyError, TypeError, ValueError, arrow.ArrowException) as error:
         raise DataError(
             f"this is no file of prepared rows: {error}", seen=path, remedy="dare-train data prepare --config ..."
         ) from error
-    if note["digest"] != digest:
+    if made_with != digest:
         raise DataError(
             "the rows were prepared with another tokenizer, chat template or data settings",
             seen=path,
             allowed="rows prepared with this very config",
             remedy="dare-train data prepare --config ... writes them anew",
         )
-    pairs = zip(table["ids"].to_pylist(), table["prompt_length"].to_pylist(), strict=True)
-    return [Example(tuple(ids), prompt) for ids, prompt in pairs], note["sources"]
+    return [Example(tuple(ids), prompt) for ids, prompt in zip(*columns, strict=True)], sources

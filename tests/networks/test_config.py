@@ -87,6 +87,8 @@ def test_overrides_win_and_are_named():
         ({"n_kv_heads": 3}, UsageError, ["multiple", "3 key/value heads"]),
         ({"n_layers": 0}, DataError, ["layers", "above 0"]),
         ({"block_size": -1}, DataError, ["block_size", "-1"]),
+        ({"d_model": "wide"}, DataError, ["wrong type", "'wide'"]),
+        ({"d_model": 18, "n_heads": 6, "n_kv_heads": None}, UsageError, ["odd number", "3 dimensions"]),
     ],
 )
 def test_what_cannot_work_is_refused_with_key_value_and_remedy(change, error, words):

@@ -9,9 +9,10 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dare_eval.errors import DataError, UsageError
+from dare_eval.errors import DataError, SetupError, UsageError
 from dare_train.config import DataSettings
 from dare_train.data.batches import RowOrder, collate
+from dare_train.data.prepared import write_prepared
 from dare_train.data.render import Example, Renderer
 from dare_train.data.rows import Row, SkippedRows, UnreachableError, read_rows
 from dare_train.data.spec import Selection, parse_sources, separate
@@ -196,6 +197,14 @@ def test_a_damaged_parquet_file_and_an_unknown_kind_are_named(tmp_path):
         list(read_rows(Selection(str(tmp_path / "rows.csv")), settings(), SkippedRows()))
     with pytest.raises(DataError, match="is a folder"):
         list(read_rows(Selection(str(tmp_path)), settings(), SkippedRows()))
+
+
+@pytest.mark.parametrize(("place", "kind"), [("there", UsageError), ("rows.jsonl/x.parquet", SetupError)])
+def test_prepared_rows_are_not_written_where_no_file_can_be(tmp_path, rows_file, place, kind):
+    (tmp_path / "there").mkdir()
+    with pytest.raises(kind, match=r"folder|cannot be written"):
+        write_prepared(tmp_path / place, [Example((1, 2), 1)], "digest", {})
+    assert not list(tmp_path.glob(".*")) and rows_file.is_file()
 
 
 def test_messages_and_parquet(tmp_path):

@@ -140,6 +140,13 @@ def test_uneven_batches_are_refused(config, console):
         dry_run(config(), METHODS["sft"], console, processes=4)
 
 
+@pytest.mark.parametrize(("name", "hint"), [("puzles", "did you mean 'puzzles'"), ("nowhere", "no model at 'nowhere'")])
+def test_a_tokenizer_that_nobody_knows_is_answered(config, console, name, hint):
+    with pytest.raises(DataError, match=hint) as caught:
+        dry_run(config(model={"tokenizer": name}), METHODS["sft"], console)
+    assert "puzzles, list_ops (built in)" in str(caught.value)
+
+
 def test_a_batch_beyond_all_memory_is_refused_before_a_folder_is_made(cli, settings, tmp_path):
     path = tmp_path / "config.yaml"
     path.write_text(yaml.safe_dump(settings(train={"batch_size": 10**9})))

@@ -129,6 +129,17 @@ def test_a_loss_that_is_not_finite_stops_with_the_batch_saved_and_the_weights_un
     assert content["step"] == 0 and content["parts"][0]["ids_BT"].shape[0] == 6
 
 
+def test_a_cosine_schedule_masks_more_of_the_same_rows(config):
+    def masked(schedule):
+        algorithm = state_of(config(objective={"schedule": schedule})).algorithm
+        parts = [part for step in range(10) for part in algorithm.work(step)]
+        assert all(bool((part.weight_BT[part.masked_BT] > 0).all()) for part in parts)
+        return torch.stack([part.masked_BT.sum() for part in parts])
+
+    linear, cosine = masked("linear"), masked("cosine")
+    assert bool((cosine >= linear).all()) and int(cosine.sum()) > int(linear.sum())
+
+
 def test_a_batch_that_cannot_be_saved_does_not_hide_why_the_run_stopped(config, tmp_path):
     state = state_of(config())
     (tmp_path / "failures").write_text("in the way")

@@ -58,6 +58,8 @@ def test_settings_are_frozen(config):
         ("train.max_steps", ["a.b=value"]),
         ("seed.value=3", ["'seed'", "is a value"]),
         ("optim.lr=[1", ["not valid YAML"]),
+        ("train.max_steps=true", ["train.max_steps", "got the switch true"]),
+        ("model.lora.targets=3", ["'model.lora.targets'", "all-linear"]),
         ("optim.lr=.nan", ["optim.lr", "finite number"]),
         ("optim.lr=.inf", ["optim.lr", "finite number"]),
         ("optim.clip_norm=.nan", ["optim.clip_norm"]),
