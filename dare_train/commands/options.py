@@ -23,6 +23,9 @@ class VerbOptions:
 
     config: Config = None
     algo: Annotated[str | None, typer.Option(help="Name of the algorithm; replaces algo.")] = None
+    task: Annotated[
+        str | None, typer.Option(help="The recipe's settings for another task: math, code, countdown, sudoku.")
+    ] = None
     overrides: Overrides = None
     output_dir: OutputDir = None
     show_config: ShowConfig = False

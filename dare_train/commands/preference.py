@@ -6,7 +6,7 @@ from dare_eval.commands.options import takes
 from dare_train.commands.options import VerbOptions
 
 
-@takes(VerbOptions)
+@takes(VerbOptions, leaving_out=["task"])
 def preference(options: VerbOptions) -> None:
     """Train on pairs of a better and a worse answer: vrpo (default) or dpo."""
     from dare_train.commands.names import check_algo

@@ -19,6 +19,12 @@ def rl(options: VerbOptions) -> None:
     from dare_train.commands.verb import run_verb
 
     check_algo(options.algo, "rl")
+    if options.task:
+        from dare_train.rl.task_settings import task_overrides
+
+        algo = [f"algo={options.algo}"] if options.algo else []
+        overrides = task_overrides(options.task, options.config, [*algo, *(options.overrides or [])])
+        options = replace(options, overrides=overrides)
     run_verb("rl", options if options.config else _with_defaults(options))
 
 

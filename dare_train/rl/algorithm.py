@@ -19,6 +19,7 @@ Every part is a frozen dataclass, so a preset or a YAML file replaces single con
 from __future__ import annotations
 
 import dataclasses
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Protocol
@@ -29,6 +30,8 @@ from dare_train.rl.checks import one_of, within
 
 RECORDERS = ("final", "step_map", "states", "tree")
 LOSS_REGIONS = ("to_first_eos", "to_eos_block", "all")
+IDENTITY = ("name", "about", "paper", "recorder", "undefined", "defined_blocks", "on_blocks", "presets")
+"""Fields that say what an algorithm is; its parts rely on them, so they are no constants to replace."""
 ALGORITHMS = Registry(
     "algorithm",
     "dare.algorithms",
@@ -68,6 +71,7 @@ class Kl:
     def __post_init__(self) -> None:
         """Refuse constants that mean nothing."""
         one_of("kl.kind", self.kind, ("k1", "abs", "k2", "k3"))
+        within("kl.coef", self.coef, 0.0)
         within("kl.sync_share", self.sync_share, 0.0, 1.0)
         within("kl.sync_every", self.sync_every, 0)
 
@@ -188,7 +192,9 @@ def replaced(part: Any, settings: Mapping[str, Any], path: str) -> Any:
 
     Raises ``UsageError`` for an unknown name (with the nearest) and for a value of another type.
     """
-    names = {f.name for f in dataclasses.fields(part)}
+    names = {f.name: f.default for f in dataclasses.fields(part)}
+    if isinstance(part, Algorithm):
+        names = {name: default for name, default in names.items() if name not in IDENTITY}
     changes: dict[str, Any] = {}
     for key, value in settings.items():
         if key not in names:
@@ -196,18 +202,24 @@ def replaced(part: Any, settings: Mapping[str, Any], path: str) -> Any:
         now = getattr(part, key)
         if dataclasses.is_dataclass(now) and isinstance(value, Mapping):
             changes[key] = replaced(now, value, f"{path}.{key}")
+        elif isinstance(now, Mapping) and isinstance(value, Mapping):
+            changes[key] = {**now, **value}
+        elif value is None and names[key] is None:
+            changes[key] = None  # what an algorithm need not have may be switched off
         else:
             changes[key] = _fitting(now, value, f"{path}.{key}")
     return dataclasses.replace(part, **changes)
 
 
 def _fitting(now: Any, value: Any, path: str) -> Any:
-    """Return ``value`` in the type of the constant it replaces; parts may be switched off with null."""
+    """Return ``value`` in the type of the constant it replaces."""
     if isinstance(now, float) and isinstance(value, int) and not isinstance(value, bool):
         return float(value)
-    if now is None or value is None or isinstance(value, type(now)) or isinstance(now, Mapping):
+    if isinstance(value, float) and not math.isfinite(value):
+        raise UsageError(f"{path} is no finite number", seen=str(value), remedy=f"its value is {now!r}")
+    if dataclasses.is_dataclass(value) and (now is None or dataclasses.is_dataclass(now)):
         return value
-    if dataclasses.is_dataclass(now) and dataclasses.is_dataclass(value):
+    if isinstance(value, type(now)) and isinstance(value, bool) == isinstance(now, bool) and now is not None:
         return value
     raise UsageError(
         f"{path} is of another type", seen=f"{value!r}", allowed=type(now).__name__, remedy=f"its value is {now!r}"

@@ -7,7 +7,9 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from dare_eval.decoding.canvas import is_block_causal
+import torch
+
+from dare_eval.decoding.canvas import is_block_causal, lay_out
 from dare_eval.errors import UsageError
 from dare_eval.spec import DecodeSpec
 from dare_train.rl.algorithm import Algorithm, find_algorithm
@@ -50,8 +52,7 @@ def resolve(config: RlConfig, network: Any) -> Resolved:
     algorithm = find_algorithm(config.algo).resolve(network).with_settings(config.algorithm)
     fixed = {key: value for key, value in algorithm.rollout.items() if key not in TREE_KEYS}
     spec = rollout_spec(config.rollout, network, fixed)
-    shape = {TREE_KEYS[key]: int(value) for key, value in algorithm.rollout.items() if key in TREE_KEYS}
-    tree = TreeShape(**shape)
+    tree = TreeShape(**{TREE_KEYS[key]: _whole(key, n) for key, n in algorithm.rollout.items() if key in TREE_KEYS})
     group_size = config.rollout.group_size
     if algorithm.recorder == "tree":
         cuts(spec, tree.levels)
@@ -79,12 +80,19 @@ def resolve(config: RlConfig, network: Any) -> Resolved:
     return Resolved(algorithm=algorithm, spec=spec, heldout_spec=heldout, tree=tree, group_size=group_size)
 
 
+def _whole(key: str, value: Any) -> int:
+    if isinstance(value, bool) or not isinstance(value, int):
+        raise UsageError(f"algorithm.rollout.{key} is no whole number", seen=repr(value), allowed="1, 2, 3, ...")
+    return value
+
+
 def build_rl(prepared: Prepared) -> Reinforce:
     """Return the algorithm of a prepared run."""
     config, network = prepared.config, prepared.plan.config
     assert isinstance(config, RlConfig)
     found = resolve(config, network)
     _check_plain(config)
+    _check_room(prepared, found.spec)
     scorer = Scorer(shift=network.shift, block_length=network.block_length, pack=config.train.packing)
     updater = Updater(
         found.algorithm,
@@ -155,6 +163,13 @@ def _backend(config: RlConfig, spec: DecodeSpec, network: Any) -> RolloutBackend
     )
     made: RolloutBackend = BACKENDS.get(config.rollout.backend)(facts)
     return made
+
+
+def _check_room(prepared: Prepared, spec: DecodeSpec) -> None:
+    """Refuse the longest prompt when no answer fits behind it, before the run and not when its turn comes."""
+    longest = max((*prepared.rows.kept, *prepared.rows.heldout), key=lambda problem: len(problem.prompt), default=None)
+    if longest is not None:
+        lay_out([list(longest.prompt)], spec, prepared.plan.config, torch.device("cpu"))
 
 
 def _check_plain(config: RlConfig) -> None:

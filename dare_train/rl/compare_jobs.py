@@ -111,13 +111,14 @@ def run_jobs(jobs: Sequence[Job], console: Console, *, nproc: int, ray: bool) ->
             for job, future in waiting:
                 try:
                     done.append(future.result())
-                except DareError as error:
+                except (DareError, OSError) as error:
                     failed.append(f"{job.row.name}, seed {job.seed}: {error}")
-                    console.print(f"failed: {job.row.name}, seed {job.seed}: {error.what}", style="red", soft_wrap=True)
+                    why = error.what if isinstance(error, DareError) else error
+                    console.print(f"failed: {job.row.name}, seed {job.seed}: {why}", style="red", soft_wrap=True)
                     continue
                 console.print(f"done: {job.row.name}, seed {job.seed}", highlight=False)
-        except KeyboardInterrupt:
-            # Jobs that wait never begin; those at work save what they have and end.
+        except BaseException:
+            # Interrupted (or a mistake of this program): jobs that wait never begin, those at work save and end.
             pool.shutdown(wait=False, cancel_futures=True)
             for process in list(AT_WORK):
                 process.send_signal(signal.SIGINT)

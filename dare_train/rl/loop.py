@@ -9,6 +9,7 @@ the checkpoint, so that a run stopped anywhere goes on exactly. Leaves out the a
 from __future__ import annotations
 
 import contextlib
+import pickle
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -155,7 +156,7 @@ class Reinforce:
             )
         try:
             content = torch.load(self._file(self.step), weights_only=False)
-        except (OSError, EOFError, RuntimeError) as error:
+        except (OSError, EOFError, RuntimeError, pickle.UnpicklingError) as error:
             raise DataError(
                 f"the rollout of the checkpoint cannot be read: {error}",
                 seen=self._file(self.step),

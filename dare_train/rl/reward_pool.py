@@ -7,9 +7,11 @@ metrics. Judges that need this process (a reward model on its GPU) and ``workers
 
 from __future__ import annotations
 
+import contextlib
 import logging
 import os
 import queue
+import signal
 import subprocess
 import sys
 import threading
@@ -24,6 +26,8 @@ LOG = logging.getLogger("dare_train.rewards")
 START_LIMIT_S = 120.0
 CHUNK = 16
 """Samples handed to a worker at a time."""
+MOST_TOLD = 20
+"""Different failures that are told; a judge whose messages never repeat would fill the screen."""
 
 
 class Pending:
@@ -98,11 +102,10 @@ class RewardPool:
         if many is None:
             return [self.plan.outcome(self._judge, sample) for sample in samples]
         try:
-            values = many(samples)
+            ready = dict(zip(map(id, samples), many(samples), strict=True))
         except Exception as error:  # one bad answer must not cost the batch: judge them one by one
-            LOG.warning("the reward model failed on a batch, scoring its samples singly: %s", error)
+            self._tell(f"the reward failed on a batch, its samples are judged singly: {type(error).__name__}: {error}")
             return [self.plan.outcome(self._judge, sample) for sample in samples]
-        ready = dict(zip(map(id, samples), values, strict=True))
         return [self.plan.outcome(lambda sample: ready[id(sample)], sample) for sample in samples]
 
     def _start(self) -> None:
@@ -144,14 +147,19 @@ class RewardPool:
 
     def _noted(self, outcome: Outcome) -> Outcome:
         if outcome.error:
-            with self._lock:
-                new = outcome.error not in self._told
-                self._told.add(outcome.error)
-            if new:
-                LOG.warning(
-                    "a sample is unscored: %s (told once; counted as 'unscored' in metrics.jsonl)", outcome.error
-                )
+            self._tell(f"a sample is unscored: {outcome.error} (told once; counted as 'unscored' in metrics.jsonl)")
         return outcome
+
+    def _tell(self, text: str) -> None:
+        """Log ``text`` once, and only so many different texts."""
+        with self._lock:
+            new = text not in self._told and len(self._told) <= MOST_TOLD
+            if new:
+                self._told.add(text)
+        if new and len(self._told) <= MOST_TOLD:
+            LOG.warning("%s", text)
+        elif new:
+            LOG.warning("samples fail in more ways than are told: further ones are only counted")
 
 
 class _Worker:
@@ -161,7 +169,14 @@ class _Worker:
         self.link, theirs = Pipe()
         command = [sys.executable, "-m", "dare_train.rl.reward_worker", str(theirs.fileno())]
         environment = {**os.environ, "OMP_NUM_THREADS": "1"}
-        self.process = subprocess.Popen(command, pass_fds=[theirs.fileno()], env=environment, stdin=subprocess.DEVNULL)
+        # A session of its own: Ctrl-C is for the run, which finishes its step and would miss verdicts otherwise.
+        self.process = subprocess.Popen(
+            command,
+            pass_fds=[theirs.fileno()],
+            env=environment,
+            stdin=subprocess.DEVNULL,
+            start_new_session=True,
+        )
         theirs.close()
         self.send(plan)
         answer = self.take(START_LIMIT_S, missing=SetupError("the scoring process did not start"))
@@ -189,7 +204,9 @@ class _Worker:
         return self.process.poll() is None
 
     def close(self) -> None:
-        """End the process."""
+        """End the process and what it started in its session."""
         self.link.close()
-        self.process.kill()
+        if self.alive():
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(self.process.pid, signal.SIGKILL)
         self.process.wait()

@@ -10,7 +10,7 @@ else.
 from __future__ import annotations
 
 import importlib
-import math
+import inspect
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol
@@ -61,6 +61,9 @@ class JudgeFactory(Protocol):
         ...
 
 
+LARGEST = 1e9
+"""Largest reward (absolute) that is believed: squares of larger ones leave float32, and no verdict means them."""
+
 REWARDS = Registry(
     "reward",
     "dare.rewards",
@@ -97,15 +100,31 @@ class JudgePlan:
     shaping: Mapping[str, float] = field(default_factory=dict)
 
     def check(self) -> None:
-        """Raise ``UsageError`` for names that nobody knows."""
-        factory_of(self.kind)
+        """Raise ``UsageError`` for names that nobody knows and options that the judge's factory does not take."""
+        _check_options(self.kind, factory_of(self.kind), self.options)
         for name in self.shaping:
             if name not in SHAPING:
                 raise unknown("shaping term", name, SHAPING)
 
     def judge(self) -> Judge:
-        """Return the judge; raises what its factory raises."""
-        return factory_of(self.kind)(**self.options)
+        """Return the judge; raises ``DareError`` when its factory fails or makes no function."""
+        try:
+            made = factory_of(self.kind)(**self.options)
+        except DareError:
+            raise
+        except Exception as error:  # a factory may raise anything; without a judge no sample can be scored
+            raise UsageError(
+                f"the reward cannot be made: {type(error).__name__}: {_first_line(error)}",
+                seen=f"reward.kind = {self.kind}, options {dict(self.options)}",
+                remedy="repair reward.options, or the factory",
+            ) from error
+        if not callable(made):
+            raise UsageError(
+                "the reward's factory makes no function",
+                seen=f"reward.kind = {self.kind}: {made!r}"[:200],
+                allowed="a function from an answer to a number or a Score",
+            )
+        return made
 
     def outcome(self, judge: Judge, answer: Answer) -> Outcome:
         """Judge one answer; whatever goes wrong leaves it unscored, with the verifier's verdict where there is one."""
@@ -116,15 +135,16 @@ class JudgePlan:
                 return Outcome(reward=None, error=f"unusable reference: {verdict.detail.get('why', '')}")
             said = verdict if self.kind == "verifier" and not self.options else judge(answer)
             return self.priced(answer, said, verdict)
-        except Exception as error:  # a judge may raise anything; the answer is counted as unscored, with the reason
+        except (Exception, SystemExit) as error:  # a judge may raise anything; the answer is counted as unscored
             known = {} if verdict is None else {"exact": float(verdict.correct), "credit": verdict.value}
             return Outcome(reward=None, error=f"{type(error).__name__}: {_first_line(error)}", **known)
 
     def priced(self, answer: Answer, said: Score | float, verdict: Score) -> Outcome:
         """Return the outcome of a verdict, shaping included."""
         value = (said.value if self.graded else float(said.correct)) if isinstance(said, Score) else float(said)
-        if not math.isfinite(value):
-            return Outcome(reward=None, error=f"the judge answered {value}")
+        if not abs(value) <= LARGEST:
+            known = {"exact": float(verdict.correct), "credit": verdict.value}
+            return Outcome(reward=None, error=f"the judge answered {value:g}", **known)
         extra = sum(weight * SHAPING[name](answer) for name, weight in self.shaping.items())
         return Outcome(reward=value + extra, exact=float(verdict.correct), credit=verdict.value)
 
@@ -162,6 +182,27 @@ def mean_or_none(values: Sequence[float | None]) -> float | None:
     return sum(known) / len(known) if known else None
 
 
-def _first_line(error: Exception) -> str:
+def _check_options(kind: str, factory: Any, options: Mapping[str, Any]) -> None:
+    """Raise ``UsageError`` unless ``factory`` can be called with ``options``, as far as its signature tells."""
+    if not callable(factory):
+        raise UsageError(
+            "the reward is no factory", seen=f"reward.kind = {kind}: {factory!r}"[:200], allowed="a function or class"
+        )
+    try:
+        signature = inspect.signature(factory)
+    except (TypeError, ValueError):  # written in C: it says for itself what it takes
+        return
+    try:
+        signature.bind(**options)
+    except TypeError as error:
+        raise UsageError(
+            f"the reward's options do not fit: {error}",
+            seen=f"reward.kind = {kind}, options: {', '.join(options) or 'none'}",
+            allowed=str(signature).partition(" ->")[0],
+            remedy="reward.options",
+        ) from None
+
+
+def _first_line(error: BaseException) -> str:
     text = error.what if isinstance(error, DareError) else str(error)
     return text.splitlines()[0][:300] if text else ""

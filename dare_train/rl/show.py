@@ -13,7 +13,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from dare_eval.errors import UsageError
+from dare_eval.errors import DataError, UsageError
 from dare_eval.records.manifest import read_manifest
 from dare_train.engine.metrics import read_metrics
 
@@ -38,11 +38,24 @@ CURVE = (
 def show_run(
     folder: Path, console: Console, *, step: int | None, samples: int, lines: int, wrong: bool, order: bool
 ) -> None:
-    """Print the run in ``folder``; raises ``UsageError`` when there is none."""
+    """Print the run in ``folder``; raises ``UsageError`` when there is none, ``DataError`` for damaged files."""
     curve = folder / "metrics.jsonl"
     if not curve.is_file():
         raise UsageError("this is no training run", seen=folder, allowed="a folder with metrics.jsonl")
     manifest = read_manifest(folder)
+    if not manifest.models:
+        raise DataError("the manifest names no model", seen=folder / "manifest.json", allowed="a training run")
+    found = read_metrics(curve)
+    kept = folder / "samples.jsonl"
+    chosen = pick(read_metrics(kept), step)[:samples] if samples and kept.is_file() else []
+    try:
+        tables = [curve_table(found, lines), *(sample_table(record, wrong=wrong, order=order) for record in chosen)]
+        heldout = heldout_lines(found)
+    except (AttributeError, KeyError, TypeError, ValueError) as error:
+        raise DataError(
+            f"a line of the run is none that training writes: {type(error).__name__}: {error}",
+            seen=f"{curve} or {kept.name}",
+        ) from error
     entry = manifest.models[0]
     console.print(
         f"{entry.algorithm} from {entry.parent or 'noise'}, {manifest.status}, seed {manifest.seeds.get('training')}",
@@ -53,14 +66,11 @@ def show_run(
         spent = {name: value for name, value in manifest.budget.to_dict().items() if value is not None}
         text = ", ".join(f"{name} {value:,.6g}" for name, value in spent.items())
         console.print(f"spent: {text}", highlight=False, soft_wrap=True)
-    found = read_metrics(curve)
-    console.print(curve_table(found, lines))
-    _show_heldout(found, console)
-    kept = folder / "samples.jsonl"
-    if samples and kept.is_file():
-        chosen = pick(read_metrics(kept), step)
-        for record in chosen[:samples]:
-            console.print(sample_table(record, wrong=wrong, order=order))
+    console.print(tables[0])
+    for text in heldout:
+        console.print(text, highlight=False, soft_wrap=True)
+    for table in tables[1:]:
+        console.print(table)
 
 
 def curve_table(records: Sequence[dict[str, Any]], lines: int) -> Table:
@@ -78,15 +88,18 @@ def curve_table(records: Sequence[dict[str, Any]], lines: int) -> Table:
     return table
 
 
-def _show_heldout(records: Sequence[dict[str, Any]], console: Console) -> None:
+def heldout_lines(records: Sequence[dict[str, Any]]) -> list[str]:
+    """Return a line per held-out score with its values and intervals."""
     names = sorted({key for record in records for key in record if key.startswith("heldout_")})
+    found = []
     for name in [name for name in names if not name.endswith(("_low", "_high", "_n"))]:
         points = [record for record in records if name in record]
         text = "  ".join(
             f"{record['step']}: {record[name]:.3g} [{record[f'{name}_low']:.3g}, {record[f'{name}_high']:.3g}]"
             for record in points
         )
-        console.print(f"held out {name.removeprefix('heldout_')}  {text}", highlight=False, soft_wrap=True)
+        found.append(f"held out {name.removeprefix('heldout_')}  {text}")
+    return found
 
 
 def pick(records: Sequence[dict[str, Any]], step: int | None) -> list[dict[str, Any]]:

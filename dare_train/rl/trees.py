@@ -19,6 +19,7 @@ from dare_eval.decoding import DecodeResult
 from dare_eval.errors import UsageError
 from dare_eval.spec import DecodeSpec
 from dare_train.rl.backends import Request
+from dare_train.rl.checks import within
 from dare_train.rl.problems import Problem
 from dare_train.rl.rollout import Finished, Rollout, Sampler, completion_seed
 from dare_train.rl.trajectory import Tree
@@ -34,6 +35,12 @@ class TreeShape:
     """Children of every other inner node."""
     levels: int = 2
     """Depth of the leaves."""
+
+    def __post_init__(self) -> None:
+        """Refuse trees in which nothing is compared."""
+        within("rollout.root_children", self.samples, 2)
+        within("rollout.branch", self.branches, 2)
+        within("rollout.levels", self.levels, 1)
 
     @property
     def leaves(self) -> int:

@@ -37,3 +37,45 @@ class Many:
 
 def broken_factory(**options):
     raise ValueError("no such model")
+
+
+def needs_address(*, url):
+    return lambda answer: 1.0
+
+
+def makes_nothing():
+    return 5
+
+
+def says(*, what):
+    """Answer every time with the same thing, whatever it is; raise it when it is an exception."""
+
+    def judge(answer):
+        if isinstance(what, BaseException):
+            raise what
+        return what
+
+    return judge
+
+
+def never_the_same():
+    """Fail in another way each time."""
+    seen = []
+
+    def judge(answer):
+        seen.append(answer)
+        raise ValueError(f"answer {len(seen)} cannot be read")
+
+    return judge
+
+
+class TooFew:
+    """Judge of whole batches that loses some."""
+
+    in_process = True
+
+    def __call__(self, answer):
+        return 0.5
+
+    def many(self, answers):
+        return [1.0]

@@ -291,11 +291,27 @@ def test_constants_are_replaced_by_name_and_wrong_ones_answered():
         ("espo", {"aggregator": {"inside": "means"}}, "did you mean 'mean'"),
         ("spg", {"reducer": {"negative": "ebo"}}, "did you mean"),
         ("mdpo", {"advantage": {"top_k": 0}}, "1 or more"),
+        ("d1", {"kl": {"coef": -1.0}}, "0 or more"),
+        ("d1", {"kl": {"coef": float("nan")}}, "no finite number"),
+        ("d1", {"objective": {"clip_high": float("inf")}}, "no finite number"),
+        ("d1", {"kl": None}, "another type"),
+        ("d1", {"objective": None}, "another type"),
+        ("d1", {"updates_per_rollout": True}, "another type"),
+        ("d1", {"distil": 5}, "another type"),
+        ("d1", {"rollout": 5}, "another type"),
+        ("cj_grpo", {"recorder": "tree"}, "unknown constant"),
+        ("cj_grpo", {"presets": {}}, "unknown constant"),
     ],
 )
 def test_constants_without_meaning_are_refused_at_once(name, settings_of, said):
     with pytest.raises(UsageError, match=said):
         find_algorithm(name).with_settings(settings_of)
+
+
+def test_what_an_algorithm_need_not_have_is_switched_off_and_single_rollout_settings_are_replaced():
+    trees = find_algorithm("dtreerpo")
+    changed = trees.with_settings({"distil": None, "rollout": {"branch": 2}})
+    assert changed.distil is None and changed.rollout == {**trees.rollout, "branch": 2}
 
 
 def test_undefined_combinations_say_why():

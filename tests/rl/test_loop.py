@@ -6,6 +6,7 @@ import json
 import os
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 import torch
@@ -206,9 +207,19 @@ def test_undefined_and_contradictory_settings_are_refused(rl_config):
         ({"rollout": {"temperature": 0.0}}, "greedy"),
         ({"algorithm": {"kll": 1}}, "kll"),
         ({"rollout": {"cache": "block"}}, "cache"),
+        ({"algo": "dtreerpo", "algorithm": {"rollout": {"levels": 0}}}, "1 or more"),
+        ({"algo": "dtreerpo", "algorithm": {"rollout": {"branch": 1.5}}}, "no whole number"),
+        ({"algo": "dtreerpo", "algorithm": {"rollout": {"brnch": 3}}}, "brnch"),
     ):
         with pytest.raises(UsageError, match=words):
             resolve(rl_config(**changes), network)
+
+
+def test_a_prompt_without_room_for_an_answer_is_refused_before_the_run(rl_config):
+    config = rl_config(rollout={"gen_length": 64, "block_length": 64})
+    with pytest.raises(UsageError, match="longer than the model's context"):
+        train(config)
+    assert not (Path(config.output_dir) / "metrics.jsonl").exists()
 
 
 def test_collapse_is_told_once_per_cause(caplog):

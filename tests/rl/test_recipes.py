@@ -5,14 +5,17 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+import yaml
 
 from dare_train.follow_up import config_files
+from dare_train.rl.algorithm import find_algorithm
 from dare_train.rl.build import resolve
 from dare_train.rl.compare import check_rows
 from dare_train.rl.compare_config import CompareConfig
 from dare_train.rl.compare_plan import plan_rows
 from dare_train.rl.config import RlConfig
 from dare_train.rl.defaults import SHIPPED
+from dare_train.rl.task_settings import task_overrides, task_settings
 from dare_train.settings import load_config, read_yaml, validate
 from dare_train.setup import plan_here
 
@@ -69,6 +72,51 @@ def test_ready_made_comparisons_are_planned_without_weights(name, rows, root, mo
     check_rows(found)
     assert [row.name for row in found] == rows
     assert len({(row.base, row.evaluation) for row in found}) == 1
+
+
+TASKS = TRAIN / "rl" / "task_settings.yaml"
+
+
+@pytest.mark.parametrize("task", ["gsm8k", "math", "code", "countdown", "sudoku"])
+@pytest.mark.parametrize("family", sorted(MATRIX))
+def test_recipes_have_settings_for_every_task(family, task, root, monkeypatch):
+    monkeypatch.chdir(root)
+    for path in [path for path in RECIPES if path.parent.name == family]:
+        overrides = task_overrides(task, path, ["seed=5"])
+        config = load_config(RlConfig, path, overrides)
+        found = resolve(config, plan_here(config.model)[0].config)
+        assert config.data.task == task and config.seed == 5 and found.algorithm.name == config.algo
+        assert any(config.model.base in file.read_text() for file, _ in config_files(Path(config.evaluation.config)))
+        for key in task_settings(task, plan_here(config.model)[0].config.family, config.algo):
+            assert any(item.startswith(f"{key}=") for item in overrides)
+
+
+def test_settings_of_tasks_name_their_origin_and_an_algorithm_that_exists():
+    for line in TASKS.read_text().splitlines():
+        key, _, value = line.partition(": ")
+        assert line.startswith("#") or not value or key == "gsm8k" or " # " in value, line
+    record = read_yaml(TASKS)
+    families = {"every", "llada", "dream", "sdar", "llada2"}
+    for part in {name for parts in record.values() for name in parts} - families:
+        family, _, algo = part.rpartition("/")
+        assert (not family or family in families) and find_algorithm(algo)
+    espo = task_settings("countdown", "llada", "espo")
+    assert espo["algorithm.objective.clip_low"] == 0.0 and espo["algorithm.kl.coef"] == 3e-3
+    assert task_settings("countdown", "llada", "bgpo")["rollout.gen_length"] == 256
+    assert "rollout.gen_length" not in task_settings("countdown", "llada", "d1"), "the authors' 256 stay"
+
+
+def test_a_task_wants_a_recipe_and_a_name_that_is_known(cli):
+    recipe = "configs/train/rl/llada_8b/spg.yaml"
+    for arguments, said in (
+        (["--task", "sudoku"], "without --config"),
+        (["--task", "sudku", "--config", recipe], "did you mean 'sudoku'"),
+        (["--task", "sudoku", "--config", "configs/train/rl/tiny_countdown.yaml"], "knows one task only"),
+    ):
+        done = cli("dare-train", "rl", *arguments, "--show-config")
+        assert done.returncode == 2 and said in done.stderr
+    shown = yaml.safe_load(cli("dare-train", "rl", "--task", "sudoku", "--config", recipe, "--show-config").stdout)
+    assert shown["data"]["task"] == "sudoku" and shown["algorithm"]["reducer"]["beta"] == 1.0
 
 
 SETTINGS = read_yaml(TRAIN / "rl" / "tiny_settings.yaml")

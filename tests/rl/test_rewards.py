@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import json
 import logging
+import os
 import threading
 import time
 from http.server import BaseHTTPRequestHandler, HTTPServer
 
+import psutil
 import pytest
 
 from dare_eval.errors import UsageError
 from dare_eval.scoring import score
-from dare_train.rl.reward_pool import RewardPool
+from dare_train.rl.reward_pool import MOST_TOLD, RewardPool
 from dare_train.rl.rewards import Answer, JudgePlan
 
 CUSTOM = "tests.rl.judges:raises_on"
@@ -70,8 +72,62 @@ def test_limit_and_death_cost_one_sample(judged):
 
 
 def test_a_judge_that_cannot_be_made_fails_the_caller(judged):
-    with pytest.raises(ValueError, match="no such model"):
-        judged(["fine"], kind="tests.rl.judges:broken_factory")
+    for workers in (0, 1):
+        with pytest.raises(UsageError, match=r"cannot be made: ValueError: no such model"):
+            judged(["fine"], kind="tests.rl.judges:broken_factory", workers=workers)
+    with pytest.raises(UsageError, match="makes no function"):
+        judged(["fine"], kind="tests.rl.judges:makes_nothing", workers=0)
+
+
+@pytest.mark.parametrize(
+    ("kind", "options", "said"),
+    [
+        ("http", {}, "missing a required argument: 'url'"),
+        ("http", {"url": "http://x", "timeout": 3}, "unexpected keyword argument 'timeout'"),
+        ("model", {"path": "x", "lable": 1}, "unexpected keyword argument 'lable'"),
+        ("tests.rl.judges:needs_address", {}, "missing a required argument: 'url'"),
+        ("tests.rl.test_rewards:CUSTOM", {}, "no factory"),
+    ],
+)
+def test_options_that_a_judge_does_not_take_are_refused_before_the_run(kind, options, said):
+    with pytest.raises(UsageError, match=said):
+        RewardPool(JudgePlan(kind=kind, options=options))
+
+
+@pytest.mark.parametrize(
+    "what",
+    [None, "good", [], {}, float("inf"), float("-inf"), float("nan"), 1e300, -1e12, SystemExit(0), MemoryError()],
+    ids=str,
+)
+def test_what_is_no_usable_number_is_unscored_and_the_verdict_stays(judged, what):
+    """A reward of 1e300 would make every advantage of the batch infinite."""
+    text = "<answer>(3+4)*5</answer>"
+    found = judged([text], kind="tests.rl.judges:says", options={"what": what}, workers=0)
+    assert found[0].reward is None and found[0].exact == 1.0 and found[0].error
+    assert judged([text], kind="tests.rl.judges:says", options={"what": True}, workers=0)[0].reward == 1.0
+
+
+@pytest.mark.parametrize("workers", [0, 1])
+def test_failures_that_never_repeat_do_not_fill_the_screen(judged, caplog, workers):
+    with caplog.at_level(logging.WARNING):
+        found = judged(["x"] * 50, kind="tests.rl.judges:never_the_same", workers=workers)
+    assert all(outcome.reward is None for outcome in found)
+    assert len(caplog.records) == MOST_TOLD + 1 and "only counted" in caplog.records[-1].message
+
+
+def test_a_judge_of_batches_that_loses_answers_is_asked_for_each(judged, caplog):
+    found = judged(["a", "b", "c"], kind="tests.rl.judges:TooFew")
+    assert [outcome.reward for outcome in found] == [0.5] * 3
+    assert sum("judged singly" in record.message for record in caplog.records) == 1
+
+
+def test_ctrl_c_is_for_the_run_and_costs_no_verdict(request):
+    """The terminal sends it to a whole process group; the run goes on to the end of its step and needs its verdicts."""
+    pool = RewardPool(JudgePlan())
+    request.addfinalizer(pool.close)
+    pool.submit([answer("3")]).result()
+    children = [child for child in psutil.Process().children() if "reward_worker" in " ".join(child.cmdline())]
+    assert children and all(os.getpgid(child.pid) != os.getpgid(0) for child in children)
 
 
 def test_shaping_is_added_to_the_reward_and_to_nothing_else(judged):
