@@ -85,7 +85,7 @@ def test_training_verbs_share_their_options():
         "pretrain": ["track"],
         "sft": ["quantize", "track"],
         "preference": ["algo", "quantize", "track"],
-        "rl": ["algo", "quantize"],
+        "rl": ["algo", "quantize", "task"],
     }
     verbs = typer.main.get_command(train).commands
     for verb, names in own.items():
