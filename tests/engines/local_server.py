@@ -264,6 +264,7 @@ def main() -> None:
     Handler.served, Handler.key = Served(options.model, options.settings), options.key
     Handler.served.release = options.release
     Handler.faults = {int(n): kind for n, _, kind in (one.partition(":") for one in options.faults.split(",") if one)}
+    ThreadingHTTPServer.request_queue_size = 512  # a client's connections come at once, and five would be kept
     server = ThreadingHTTPServer(("127.0.0.1", options.port), Handler)
     if options.port_file:
         part = options.port_file.with_suffix(".part")

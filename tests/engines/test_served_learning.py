@@ -42,7 +42,7 @@ def trained(folder: Path, *more: str) -> tuple[Run, dict]:
 @pytest.mark.slow
 def test_a_server_learns_what_in_process_rollouts_learn(tmp_path, serve):
     ours, gain = trained(tmp_path / "inprocess")
-    options = json.dumps({"url": serve().url, "folder": str(tmp_path / "shared")})
+    options = json.dumps({"url": serve().url, "folder": str(tmp_path / "shared"), "concurrency": 128})
     place = ("--set", "rollout.backend=sglang", "--set", f"rollout.options={options}")
     theirs, their_gain = trained(tmp_path / "served", *place)
     difference = compare_runs(ours, theirs).benchmarks[0].test
