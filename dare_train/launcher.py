@@ -19,7 +19,7 @@ PR_SET_PDEATHSIG = 1
 
 def main() -> None:
     """Run torchrun's own command line; ends with the exit code of the process that failed first."""
-    _end_with_parent()
+    end_with_parent()
     from torch.distributed.elastic.multiprocessing.api import SignalException
     from torch.distributed.elastic.multiprocessing.errors import ChildFailedError
     from torch.distributed.run import main as torchrun
@@ -34,7 +34,7 @@ def main() -> None:
         raise SystemExit(128 + int(error.sigval)) from None
 
 
-def _end_with_parent() -> None:
+def end_with_parent() -> None:
     """Ask the kernel for SIGTERM when the parent is gone; torchrun answers it by ending the processes it started."""
     if sys.platform == "linux":
         ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGTERM)

@@ -177,5 +177,12 @@ def _open(folder: Path, config: CompareConfig) -> None:
                 allowed="the same settings; rows and seeds may be added",
                 remedy="--output-dir another folder",
             )
-    folder.mkdir(parents=True, exist_ok=True)
-    write_atomic(stored, to_yaml(config))
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        write_atomic(stored, to_yaml(config))
+    except OSError as error:
+        raise UsageError(
+            f"the folder of the comparison cannot be written: {error.strerror}",
+            seen=f"output_dir = {folder}",
+            remedy="--output-dir another folder",
+        ) from None

@@ -6,17 +6,20 @@ A job that is finished is not repeated, an interrupted one goes on. Jobs share n
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import signal
 import subprocess
 import sys
-from collections.abc import Callable, Mapping, Sequence
+import threading
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import psutil
 from rich.console import Console
 
 from dare_eval.errors import DareError, IncompleteError, SetupError
@@ -27,8 +30,8 @@ from dare_train.rl.probe import steps_of
 from dare_train.settings import to_yaml
 
 TAIL = 2000
-AT_WORK: set[subprocess.Popen[bytes]] = set()
-"""Training processes of this process, to be told when it is interrupted."""
+STOPPING = threading.Event()
+"""Set when the comparison is interrupted: jobs begin nothing more."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -105,7 +108,9 @@ def run_jobs(jobs: Sequence[Job], console: Console, *, nproc: int, ray: bool) ->
     start = _ray_runner(len(jobs)) if ray else None
     done: list[Done] = []
     failed: list[str] = []
-    with ThreadPoolExecutor(max_workers=len(jobs) if ray else nproc) as pool:
+    STOPPING.clear()
+    before = _children()
+    with _ended_like_ctrl_c(), ThreadPoolExecutor(max_workers=len(jobs) if ray else nproc) as pool:
         waiting = [(job, pool.submit(start or run_job, job)) for job in jobs]
         try:
             for job, future in waiting:
@@ -119,11 +124,40 @@ def run_jobs(jobs: Sequence[Job], console: Console, *, nproc: int, ray: bool) ->
                 console.print(f"done: {job.row.name}, seed {job.seed}", highlight=False)
         except BaseException:
             # Interrupted (or a mistake of this program): jobs that wait never begin, those at work save and end.
+            STOPPING.set()
             pool.shutdown(wait=False, cancel_futures=True)
-            for process in list(AT_WORK):
-                process.send_signal(signal.SIGINT)
+            _interrupt(_children() - before)
             raise
     return done, failed
+
+
+@contextlib.contextmanager
+def _ended_like_ctrl_c() -> Iterator[None]:
+    """Let SIGTERM interrupt this process as Ctrl-C does: by default it would end alone and leave its jobs at work."""
+    main = threading.current_thread() is threading.main_thread()
+    before = signal.signal(signal.SIGTERM, signal.default_int_handler) if main else None
+    try:
+        yield
+    finally:
+        if main:
+            signal.signal(signal.SIGTERM, before)
+
+
+def _children() -> set[psutil.Process]:
+    return set(psutil.Process().children())
+
+
+def _interrupt(processes: Iterable[psutil.Process]) -> None:
+    """Tell the processes at work, trainings and evaluations: they save what they have and end."""
+    for process in processes:
+        with contextlib.suppress(psutil.NoSuchProcess):
+            process.send_signal(signal.SIGINT)
+
+
+def _go_on() -> None:
+    """Raise ``IncompleteError`` when the comparison is interrupted."""
+    if STOPPING.is_set():
+        raise IncompleteError("interrupted", remedy="the same command goes on where it stopped")
 
 
 def quiet_environment() -> dict[str, str]:
@@ -135,13 +169,12 @@ def quiet_environment() -> dict[str, str]:
 
 def _trained(arguments: list[str], log: Path) -> float:
     """Run ``dare-train`` and return the CPU seconds it took."""
+    _go_on()
     with log.open("a") as stream:
         process = subprocess.Popen(
             [sys.executable, "-m", "dare_train", *arguments], env=quiet_environment(), stdout=stream, stderr=stream
         )
-        AT_WORK.add(process)
         _, status, usage = os.wait4(process.pid, 0)
-        AT_WORK.discard(process)
     process.returncode = os.waitstatus_to_exitcode(status)
     if process.returncode:
         raise IncompleteError(
@@ -170,6 +203,7 @@ def _evaluated(job: Job, model: str, training: str | None) -> str:
     if noted.is_file():
         return str(find_run(Path(read_json(noted, "the evaluation")["folder"])).folder)
     plan = FollowUp(Path(job.row.evaluation), job.row.model_name, job.row.base, opencompass_program())
+    _go_on()
     run = run_evaluation(plan, folder, place, Console(quiet=True))
     store = Store()
     if training:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import tempfile
 from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
@@ -25,9 +26,12 @@ def run_report(
     target_std: float,
     output: Path | None,
 ) -> None:
-    """Measure and print; raises ``UsageError`` for counts that cannot be read."""
+    """Measure and print; raises ``UsageError`` for counts that cannot be read and a file that cannot be written."""
+    counts = read_counts(rows)
+    if output is not None:
+        _check_writable(output)
     bench = _bench(checkpoint, config, overrides, responses)
-    found = bench.measure(read_counts(rows), repeats)
+    found = bench.measure(counts, repeats)
     chosen = choose_rows(found, target_std)
     console = output_console()
     console.print(_table(found, bench))
@@ -44,6 +48,19 @@ def read_counts(text: str) -> list[int]:
     if not parts or not all(part.isdigit() and int(part) for part in parts):
         raise UsageError("numbers of rows cannot be read", seen=text, allowed="whole numbers above 0, as 1,2,4")
     return sorted({int(part) for part in parts})
+
+
+def _check_writable(output: Path) -> None:
+    """Raise ``UsageError`` before the work when its result could not be kept."""
+    try:
+        output.parent.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryFile(dir=output.parent):
+            pass
+        why = "it is a folder" if output.is_dir() else ""
+    except OSError as error:
+        why = str(error.strerror)
+    if why:
+        raise UsageError(f"the result cannot be written: {why}", seen=f"--output {output}", remedy="another --output")
 
 
 def _bench(checkpoint: str, config: Path | None, overrides: Sequence[str], responses: int) -> Bench:

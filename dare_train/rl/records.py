@@ -16,7 +16,7 @@ from dare_eval.spec import DecodeSpec
 from dare_train.rl.rewards import Answer, Outcome
 from dare_train.rl.rollout import Rollout
 from dare_train.rl.trajectory import Trajectory, Tree
-from dare_train.rl.watch import confidence_is_plain
+from dare_train.rl.watch import score_temperature
 
 
 def answer_of(rollout: Rollout, spec: DecodeSpec, text: str | None = None, tokens: int | None = None) -> Answer:
@@ -80,7 +80,7 @@ def trajectory_of(
         reward=None if lost else outcome.reward,
         step_map=tuple(result.step_map),
         tree=tree,
-        rollout_logps=_logps(rollout) if trace is not None and confidence_is_plain(spec) else None,
+        rollout_logps=_logps(rollout) if trace is not None and score_temperature(spec) == 1.0 else None,
         seed=rollout.seed,
         temperature=spec.temperature or 1.0,
         nfe=result.nfe,

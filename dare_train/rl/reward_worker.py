@@ -1,7 +1,7 @@
 """The process that judges answers: a plan first, then lists of samples, one outcome back per sample.
 
 Started by ``dare_train.rl.reward_pool``; it imports no torch and may be killed at any moment. It ends when its
-connection closes.
+connection closes, and at once when its parent is gone, whatever it was doing.
 
     python -m dare_train.rl.reward_worker FD
 """
@@ -12,9 +12,12 @@ import sys
 from multiprocessing.connection import Connection
 from typing import Any
 
+from dare_train.launcher import end_with_parent
+
 
 def main() -> None:
     """Serve the connection whose descriptor is the only argument."""
+    end_with_parent()
     serve(Connection(int(sys.argv[1])))
 
 

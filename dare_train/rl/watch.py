@@ -10,7 +10,7 @@ Shape suffixes: B rows, T positions, X positions revealed, V vocabulary.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import torch
@@ -84,10 +84,15 @@ def _of(values: Sequence[float]) -> tuple[float, float]:
     return float(sum(values)), float(len(values))
 
 
-def confidence_is_plain(spec: DecodeSpec) -> bool:
-    """Return whether the recorded score is p(token) of the untempered network, so that a gap means something."""
-    tempered = spec.family == "dream" and (spec.temperature not in (0.0, 1.0) or spec.top_p or spec.top_k)
-    return spec.policy in CONFIDENCE_POLICIES and spec.eos_rule == "none" and not tempered and spec.cfg_scale == 0.0
+def score_temperature(spec: DecodeSpec) -> float | None:
+    """Return the temperature at which the recorded score is p(token) of the network; None where it is nothing such.
+
+    Dream ranks by the distribution that tokens are drawn from, the other families by the plain one.
+    """
+    tempered = spec.family == "dream" and spec.temperature not in (0.0, 1.0)
+    filtered = spec.family == "dream" and bool(spec.top_p or spec.top_k)
+    known = spec.policy in CONFIDENCE_POLICIES and spec.eos_rule == "none" and spec.cfg_scale == 0.0
+    return (spec.temperature if tempered else 1.0) if known and not filtered else None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -106,7 +111,7 @@ class Watcher:
     def sums(self, network: Any, rollouts: Sequence[Rollout]) -> Sums:
         """Return entropy and gap of one recorded pass of up to ``rows`` completions."""
         empty: Sums = {"entropy": (0.0, 0.0)}
-        if confidence_is_plain(self.spec):
+        if score_temperature(self.spec) is not None:
             empty |= {"rollout_gap": (0.0, 0.0), "rollout_kl": (0.0, 0.0)}
         traced = [rollout for rollout in rollouts if rollout.result.trace is not None and rollout.result.trace.steps]
         if not traced or not self.rows:
@@ -140,9 +145,10 @@ class Watcher:
             valid_BT[row, :end] = True
             chosen_BT[row, start:end] = state.trace.committed_SG[state.place]
             seen.append(state.trace.score_SG[state.place][state.trace.committed_SG[state.place]])
-        listening = Listening(network)
+        temperature = score_temperature(self.spec) or 1.0
+        listening, scorer = Listening(network, temperature), replace(self.scorer, temperature=temperature)
         tensors = (tensor.to(self.device) for tensor in (noisy_BT, target_BT, chosen_BT, valid_BT))
-        logp_X = self.scorer(listening, *tensors).float().cpu()
+        logp_X = scorer(listening, *tensors).float().cpu()
         rollout_X = torch.cat(seen).clamp_min(1e-30).log()
         gap_X = rollout_X - logp_X
         return {
@@ -175,17 +181,20 @@ def _pieces(states: Sequence[_State], limit: int) -> list[list[_State]]:
 
 
 class Listening:
-    """A network whose head also adds up the entropy of what it predicts."""
+    """A network whose head also adds up the entropy of what it predicts, at temperature 1.
 
-    def __init__(self, network: Any) -> None:
-        self._network = network
+    ``temperature`` is what the hidden states were divided by.
+    """
+
+    def __init__(self, network: Any, temperature: float = 1.0) -> None:
+        self._network, self._temperature = network, temperature
         self.entropy, self.positions = 0.0, 0
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._network, name)
 
     def __setattr__(self, name: str, value: Any) -> None:
-        if name in ("_network", "entropy", "positions"):
+        if name in ("_network", "_temperature", "entropy", "positions"):
             object.__setattr__(self, name, value)
         else:
             setattr(self._network, name, value)
@@ -193,7 +202,7 @@ class Listening:
     def head(self, hidden_XD: Tensor) -> Tensor:
         """Return the logits, as the network's own head does."""
         logits_XV: Tensor = self._network.head(hidden_XD)
-        logp_XV = logits_XV.float().log_softmax(-1)
+        logp_XV = (logits_XV.float() * self._temperature).log_softmax(-1)
         self.entropy += float(-(logp_XV.exp() * logp_XV).sum())
         self.positions += len(logp_XV)
         return logits_XV

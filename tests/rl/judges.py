@@ -79,3 +79,7 @@ class TooFew:
 
     def many(self, answers):
         return [1.0]
+
+
+def own_group():
+    return lambda answer: float(os.getpgid(0))

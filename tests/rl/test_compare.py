@@ -3,17 +3,24 @@
 from __future__ import annotations
 
 import json
+import os
 import random
+import signal
+import subprocess
+import sys
+import threading
+import time
 
 import pytest
 import yaml
+from rich.console import Console
 
 from dare_eval.errors import UsageError
-from dare_train.rl import compare_stats
+from dare_train.rl import compare_jobs, compare_stats
 from dare_train.rl.compare import check_rows, differences
 from dare_train.rl.compare_config import CompareConfig, read_budget
-from dare_train.rl.compare_jobs import Done
-from dare_train.rl.compare_plan import plan_rows
+from dare_train.rl.compare_jobs import Done, Job
+from dare_train.rl.compare_plan import Row, plan_rows
 from dare_train.rl.compare_report import Report, markdown
 from dare_train.rl.compare_stats import collect_lines, largest_fall
 from dare_train.rl.probe import steps_of
@@ -42,9 +49,10 @@ def test_all_rows_of_a_seed_practise_the_same_problems():
     rows = [row for row in plan_rows(config("d1", "cj_grpo", "espo")) if row.stages]
     records = [row.stages[0].config(seed=1, folder="x", base=None) for row in rows]
     assert len({record.data.model_dump_json() for record in records}) == 1
-    assert differences(plan_rows(config("d1", "cj_grpo"))) == {}
+    assert differences(plan_rows(config("d1", "d1_dare"))) == {}
+    assert set(differences(plan_rows(config("d1", "cj_grpo")))) == {"optim.lr"}, "chosen for each on the shipped model"
     found = differences(plan_rows(config("d1", "cj_grpo", settings={"d1": {"optim.lr": 0.5}})))
-    assert found == {"optim.lr": {"d1": 0.5, "cj_grpo": 3e-4}}
+    assert found == {"optim.lr": {"d1": 0.5, "cj_grpo": 1e-3}}
     verbs = differences(plan_rows(config("sft", "d1")))
     assert verbs["train.batch_size"] == {"sft": 128, "d1": 16} and "rollout" not in verbs
 
@@ -156,6 +164,64 @@ def test_dry_run_and_mistakes_on_the_command_line(cli, tmp_path):
         wrong = cli("dare-train", "compare", *arguments, "--output-dir", tmp_path / "x")
         assert wrong.returncode == 2 and words in wrong.stderr
     assert not (tmp_path / "x").exists()
+    (tmp_path / "file").touch()
+    taken = cli(
+        "dare-train",
+        "compare",
+        "--algos",
+        "d1",
+        "--output-dir",
+        tmp_path / "file",
+        env={"DARE_DB": f"sqlite:///{tmp_path}/dare.db"},
+    )
+    assert taken.returncode == 2 and "cannot be written" in taken.stderr and "Traceback" not in taken.stderr
+
+
+def job(number, folder):
+    row = Row(name=f"row{number}", stages=(), base="tiny-countdown", evaluation="x.py", model_name="tiny-countdown")
+    return Job(row=row, seed=0, folder=folder / str(number), steps={}, heldout_points=1)
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_an_interrupted_comparison_begins_nothing_more_and_ends_what_is_at_work(tmp_path, monkeypatch, number):
+    begun, ended = [], []
+
+    def work(job):
+        """Be a job of two processes: the first is told to end, the second must not begin."""
+        begun.append(job.row.name)
+        process = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(120)"])
+        ready.set()
+        process.wait()
+        ended.append(process.returncode)
+        compare_jobs._trained(["--help"], tmp_path / "log")
+
+    ready = threading.Event()
+    monkeypatch.setattr(compare_jobs, "run_job", work)
+
+    def interrupt():
+        ready.wait()
+        time.sleep(2)  # until the child has its interpreter: a signal before that ends it as well
+        os.kill(os.getpid(), number)
+
+    threading.Thread(target=interrupt, daemon=True).start()
+    before = signal.getsignal(signal.SIGTERM)
+    with pytest.raises(KeyboardInterrupt):
+        compare_jobs.run_jobs([job(n, tmp_path) for n in range(3)], Console(quiet=True), nproc=1, ray=False)
+    assert begun == ["row0"] and len(ended) == 1 and ended[0] != 0
+    assert not (tmp_path / "log").exists(), "the next process of the job would have begun"
+    assert signal.getsignal(signal.SIGTERM) is before
+
+
+def test_a_job_that_fails_for_its_disk_does_not_stop_the_others(tmp_path, monkeypatch):
+    def work(job):
+        if job.row.name == "row1":
+            raise OSError(28, "No space left on device")
+        return Done(row=job.row.name, seed=0, training=None, evaluation="x", cpu_s=0.0)
+
+    monkeypatch.setattr(compare_jobs, "run_job", work)
+    jobs = [job(n, tmp_path) for n in range(3)]
+    done, failed = compare_jobs.run_jobs(jobs, Console(quiet=True), nproc=2, ray=False)
+    assert [one.row for one in done] == ["row0", "row2"] and "No space left" in failed[0]
 
 
 @pytest.mark.slow

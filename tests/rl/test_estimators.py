@@ -9,7 +9,7 @@ import pytest
 from dare_eval.errors import UsageError
 from dare_eval.spec import DecodeSpec
 from dare_train.rl.estimator_report import Bench, Quality, choose_rows
-from dare_train.rl.estimators_run import read_counts
+from dare_train.rl.estimators_run import read_counts, run_report
 from dare_train.rl.records import trajectory_of
 from dare_train.rl.rewards import Outcome
 from dare_train.scorer import Scorer
@@ -58,6 +58,15 @@ def test_choice_of_rows():
     for text in ("", "0", "x", "1.5"):
         with pytest.raises(UsageError, match="cannot be read"):
             read_counts(text)
+
+
+def test_a_result_that_cannot_be_kept_is_told_before_the_work(tmp_path):
+    (tmp_path / "file").touch()
+    for output in (tmp_path, tmp_path / "file" / "x.json"):
+        with pytest.raises(UsageError, match="cannot be written"):
+            run_report("no-model", None, [], rows="1", responses=2, repeats=2, target_std=1.0, output=output)
+    with pytest.raises(UsageError, match="numbers of rows"):
+        run_report("no-model", None, [], rows="0", responses=2, repeats=2, target_std=1.0, output=None)
 
 
 def test_command_prints_the_table_and_the_choice(cli, tmp_path):

@@ -9,7 +9,6 @@ import threading
 import time
 from http.server import BaseHTTPRequestHandler, HTTPServer
 
-import psutil
 import pytest
 
 from dare_eval.errors import UsageError
@@ -121,32 +120,9 @@ def test_a_judge_of_batches_that_loses_answers_is_asked_for_each(judged, caplog)
     assert sum("judged singly" in record.message for record in caplog.records) == 1
 
 
-def test_ctrl_c_is_for_the_run_and_costs_no_verdict(request):
+def test_ctrl_c_is_for_the_run_and_costs_no_verdict(judged):
     """The terminal sends it to a whole process group; the run goes on to the end of its step and needs its verdicts."""
-    pool = RewardPool(JudgePlan())
-    request.addfinalizer(pool.close)
-    pool.submit([answer("3")]).result()
-    children = [child for child in psutil.Process().children() if "reward_worker" in " ".join(child.cmdline())]
-    assert children and all(os.getpgid(child.pid) != os.getpgid(0) for child in children)
-
-
-def test_shaping_is_added_to_the_reward_and_to_nothing_else(judged):
-    right, wrong = "<answer>(3+4)*5</answer>", "<answer>3</answer>"
-    found = judged(
-        [answer(right, tokens=5, limit=10), answer(wrong, tokens=10, limit=10)],
-        shaping={"format": 0.1, "length": 0.5},
-        workers=0,
-    )
-    assert [outcome.reward for outcome in found] == pytest.approx([1.0 + 0.1 + 0.25, 0.1])
-    assert [outcome.exact for outcome in found] == [1.0, 0.0]
-    with pytest.raises(UsageError, match=r"formatt.*did you mean 'format'"):
-        judged(["x"], shaping={"formatt": 1.0})
-
-
-def test_a_judge_of_batches_is_called_in_this_process_and_exact_stays_the_verifiers(judged):
-    found = judged(["<answer>(3+4)*5</answer>", "ab"], kind="tests.rl.judges:Many")
-    assert [outcome.reward for outcome in found] == [24.0, 2.0]
-    assert [outcome.exact for outcome in found] == [1.0, 0.0]
+    assert judged(["x"], kind="tests.rl.judges:own_group")[0].reward not in (None, float(os.getpgid(0)))
 
 
 @pytest.mark.parametrize("kind", ["verifierr", "tests.rl.judges:nothing", "no.such.module:x"])

@@ -78,6 +78,26 @@ def test_recorded_log_probabilities_are_the_updates_where_decoding_is_exact(requ
     assert all(logp < 0 for logp in fixed)
 
 
+def test_dream_is_compared_at_the_temperature_it_ranks_by_and_its_entropy_is_the_plain_one(tiny):
+    """Its sampler records p(token) after temperature; recipes roll out at 0.2, where plain values would be far off."""
+    network, _, problems = tiny
+    before, facts, found = network.config, dataclasses.replace(network.config, family="dream"), {}
+    for temperature in (1.0, 0.5):
+        spec = DecodeSpec.build("dream", **{**SPEC, "temperature": temperature})
+        network.config = facts
+        try:
+            rows = sampler_of(tiny, spec).groups(list(enumerate(problems)), states=True)
+            ids = {"mask_id": facts.mask_id, "pad_id": facts.pad_id}
+            found[temperature] = divided(
+                Watcher(scorer=Scorer(), spec=spec, rows=48, seed=1, **ids).sums(network, rows)
+            )
+        finally:
+            network.config = before
+    for figures in found.values():
+        assert figures["rollout_gap"] < 1e-4 and abs(figures["rollout_kl"]) < 1e-4
+    assert found[0.5]["entropy"] > 0.7 * found[1.0]["entropy"], "that of the network, not of the sharpened one"
+
+
 def test_a_threshold_rollout_has_a_gap_and_says_so(tiny):
     network, _, problems = tiny
     spec = DecodeSpec.build("llada", gen_length=8, block_length=4, policy="threshold", threshold=0.3, cache="dual")

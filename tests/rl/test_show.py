@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 
 import pytest
@@ -11,12 +12,13 @@ from dare_eval.errors import DareError, DataError, UsageError
 from dare_eval.records.manifest import ModelEntry, RunManifest, write_manifest
 from dare_train.rl.show import show_run
 
-LINE = {"step": 1, "loss": 0.5, "reward": 0.25, "heldout_exact": 0.5, "heldout_exact_low": 0.4, "heldout_exact_high": 0.6}
+HELD = {"heldout_exact": 0.5, "heldout_exact_low": 0.4, "heldout_exact_high": 0.6}
+LINE = {"step": 1, "loss": 0.5, "reward": 0.25, **HELD}
 SAMPLE = {"step": 1, "key": "a", "prompt": "3 4 = 7", "reference": {}, "completions": []}
 
 
 def shown(folder, **options):
-    console = Console(record=True, width=160, file=open("/dev/null", "w"))  # noqa: SIM115 - rich keeps it
+    console = Console(record=True, width=160, file=io.StringIO())
     show_run(folder, console, **{"step": None, "samples": 2, "lines": 12, "wrong": False, "order": True, **options})
     return console.export_text()
 
@@ -63,7 +65,7 @@ def test_what_there_is_of_a_run_is_shown(run, metrics, samples):
     ],
 )
 def test_lines_of_another_program_are_named(run, metrics, samples, models):
-    with pytest.raises(DataError, match="none that training writes|names no model"):
+    with pytest.raises(DataError, match=r"none that training writes|names no model"):
         shown(run(metrics, samples, models))
 
 
