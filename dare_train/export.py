@@ -11,7 +11,7 @@ import shutil
 from pathlib import Path
 from typing import Any
 
-from dare_eval.errors import SetupError, UsageError
+from dare_eval.errors import DataError, SetupError, UsageError
 from dare_eval.records.atomic import write_atomic
 from dare_train.config import ModelSettings
 from dare_train.settings import read_yaml
@@ -57,14 +57,12 @@ def export_checkpoint(path: Path, output: Path | None, *, merge: bool = False) -
     if not found:
         raise UsageError("no checkpoint here", seen=path, allowed="a run folder, or one of its checkpoints")
     run = found[0].parent.parent
-    record = read_yaml(run / "config.yaml")
-    # Only the adapter of a network in 4 bits is trained: its base need not be packed again to write it.
-    settings = ModelSettings.model_validate({**record["model"], "quantize": None})
+    settings, seed = _read_run(run / "config.yaml")
     target = output or run / "export" / found[0].name
     if target.exists():
         raise UsageError("the folder to write exists already", seen=target, remedy="--output another one")
     plan = plan_model(settings)
-    network = build_model(plan, settings, int(record["seed"]))
+    network = build_model(plan, settings, seed)
     read_weights(found[0], network)
     if settings.lora and merge:
         from dare_train.adapters import merge_adapters
@@ -72,6 +70,21 @@ def export_checkpoint(path: Path, output: Path | None, *, merge: bool = False) -
         merge_adapters(network)
         settings = settings.model_copy(update={"lora": None})
     return export_model(network, plan.tokenizer, target, settings)
+
+
+def _read_run(path: Path) -> tuple[ModelSettings, int]:
+    """Return the model settings and the seed that a run stored; raises ``DataError`` when they are damaged."""
+    try:
+        record = read_yaml(path)
+        # Only the adapter of a network in 4 bits is trained: its base need not be packed again to write it.
+        return ModelSettings.model_validate({**record["model"], "quantize": None}), int(record["seed"])
+    except (UsageError, KeyError, TypeError, ValueError) as error:
+        raise DataError(
+            f"the settings of the run cannot be read: {type(error).__name__}: {error}",
+            seen=path,
+            allowed="the config.yaml that the run wrote",
+            remedy="restore it, or run the training command again with --fresh",
+        ) from error
 
 
 def _save_weights(network: Any, folder: Path, settings: ModelSettings) -> None:

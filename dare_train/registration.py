@@ -61,6 +61,8 @@ def check_same_origin(folder: Path, prepared: Prepared) -> None:
         began = read_manifest(folder)
     except DataError:
         return
+    if not began.models:
+        return
     record, base = prepared.rows.record, prepared.plan.folder
     now_is = {name: record.get(name) for name in HASHES} | {"base": weight_hash(base) if base else None}
     then_was = {name: began.data.get(name) for name in HASHES} | {"base": began.models[0].parent_hash}

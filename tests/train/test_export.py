@@ -40,6 +40,16 @@ def test_a_damaged_checkpoint_is_named_and_nothing_is_written(config, tmp_path, 
     assert str(folder.checkpoint) in str(caught.value) and not (tmp_path / "out").exists()
 
 
+@pytest.mark.parametrize("text", [None, "", "a: 1", "seed: x\nmodel: {base: a}", "seed: 1\nmodel: [1]"])
+def test_a_run_whose_settings_are_gone_is_named(config, tmp_path, text):
+    folder = run(config(), METHODS["sft"], quiet())
+    stored = folder.path / "config.yaml"
+    stored.unlink() if text is None else stored.write_text(text)
+    with pytest.raises(DataError, match="settings of the run cannot be read") as caught:
+        export_checkpoint(folder.path, tmp_path / "out")
+    assert str(stored) in str(caught.value)
+
+
 def test_an_adapter_is_exported_alone_or_merged(config, tmp_path):
     base = run(config(), METHODS["sft"], quiet())
     model = {"architecture": None, "tokenizer": None, "base": str(base.model), "lora": {"rank": 4}}
