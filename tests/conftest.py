@@ -30,14 +30,19 @@ def dare_data() -> Path:
     return Path(folder)
 
 
+def forking(kind: str):
+    """Yield the process that command lines of a kind are forked from."""
+    from tests.runtime.harness import Server
+
+    started = Server(kind)
+    yield started
+    started.close()
+
+
 @pytest.fixture(scope="session")
 def trainer():
     """One process that has imported torch and the trainer."""
-    from tests.runtime.harness import Server
-
-    started = Server("training")
-    yield started
-    started.close()
+    yield from forking("training")
 
 
 @pytest.fixture
@@ -49,11 +54,7 @@ def cli(trainer, tmp_path_factory):
 @pytest.fixture(scope="session")
 def server():
     """One process that has imported OpenCompass; tests that use it belong to the xdist group ``opencompass``."""
-    from tests.runtime.harness import Server
-
-    started = Server("opencompass")
-    yield started
-    started.close()
+    yield from forking("opencompass")
 
 
 @pytest.fixture

@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-import torch
 
 from dare_eval.networks import load_network
 from dare_train.config import ModelSettings
@@ -13,19 +12,9 @@ from dare_train.rl.config import RlConfig, TaskSettings
 from dare_train.rl.problems import read_problems
 from dare_train.settings import validate
 from dare_train.setup import plan_model
-from tests.train.conftest import merged
+from tests.train.conftest import merged, one_thread, own_store
 
-
-@pytest.fixture(autouse=True)
-def one_thread():
-    """Keep bit-identical runs comparable and the machine shared."""
-    torch.set_num_threads(1)
-
-
-@pytest.fixture(autouse=True)
-def own_store(tmp_path, monkeypatch):
-    """Keep checkpoints that tests train out of the repository's store."""
-    monkeypatch.setenv("DARE_DB", f"sqlite:///{tmp_path}/store.db")
+__all__ = ["merged", "one_thread", "own_store"]
 
 
 @pytest.fixture(scope="session")
