@@ -102,7 +102,10 @@ class RewardPool:
         if many is None:
             return [self.plan.outcome(self._judge, sample) for sample in samples]
         try:
-            ready = dict(zip(map(id, samples), many(samples), strict=True))
+            values = list(many(samples))
+            if len(values) != len(samples):
+                raise ValueError(f"{len(values)} scores for {len(samples)} samples")
+            ready = dict(zip(map(id, samples), values, strict=True))
         except Exception as error:  # one bad answer must not cost the batch: judge them one by one
             self._tell(f"the reward failed on a batch, its samples are judged singly: {type(error).__name__}: {error}")
             return [self.plan.outcome(self._judge, sample) for sample in samples]

@@ -117,7 +117,7 @@ def test_failures_that_never_repeat_do_not_fill_the_screen(judged, caplog, worke
 def test_a_judge_of_batches_that_loses_answers_is_asked_for_each(judged, caplog):
     found = judged(["a", "b", "c"], kind="tests.rl.judges:TooFew")
     assert [outcome.reward for outcome in found] == [0.5] * 3
-    assert sum("judged singly" in record.message for record in caplog.records) == 1
+    assert sum("1 scores for 3 samples" in record.message for record in caplog.records) == 1
 
 
 def test_ctrl_c_is_for_the_run_and_costs_no_verdict(judged):
