@@ -1,4 +1,4 @@
-"""The shipped block-diffusion Countdown model on 400 held-out problems in 6, 8 and 2 decoding steps; it practises in 6."""
+"""The shipped block-diffusion Countdown model on 400 held-out problems in 6, 8 and 2 steps; it practises in 6."""
 
 from mmengine.config import read_base
 
