@@ -222,7 +222,7 @@ def _connected(ray: Any, address: str | None, cpus: int) -> Iterator[None]:
         own = {} if address else {"num_cpus": max(cpus, os.cpu_count() or 1), "include_dashboard": False}
         try:
             ray.init(address=address, log_to_driver=False, **own)
-        except (ConnectionError, RuntimeError, ValueError, OSError) as error:
+        except Exception as error:  # Ray raises bare ones too, such as for a start that takes too long
             raise SetupError(
                 "the Ray cluster cannot be joined" if address else "Ray does not start on this machine",
                 seen=f"address = {address!r}: {error}",
