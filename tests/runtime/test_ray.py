@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import sys
+from types import SimpleNamespace
+
 import pytest
 
+from dare_eval.errors import SetupError, UsageError
 from tests.runtime.configs import config, dataset, model
 
 pytest.importorskip("ray", reason="extra ray is not installed")
@@ -54,27 +58,30 @@ def test_a_worker_that_dies_too_often_is_a_recorded_failure(workplace):
     assert len(workplace.decoded()) == 12
 
 
-@pytest.mark.parametrize(
-    ("change", "said"),
-    [
-        ("address='127.0.0.1:9'", "cannot be joined"),
-        ("retries=-1", "retries is out of range"),
-        ("retries='twice'", "retries is out of range"),
-    ],
-)
-def test_a_cluster_that_is_away_and_wrong_numbers_are_told(workplace, change, said):
-    wrong = RAY.replace("max_num_workers=2", f"max_num_workers=2, {change}")
-    done = workplace.run(workplace.config(config([model("sums")], [dataset()], wrong)))
-    assert done.code in (2, 5), done.text
-    assert said in done.text and "Traceback" not in done.text
+@pytest.mark.parametrize("wrong", [{"retries": -1}, {"retries": "twice"}, {"max_num_workers": 0}])
+def test_wrong_numbers_are_told(wrong):
+    from dare_eval.runtime.ray_runner import RayRunner
+
+    with pytest.raises(UsageError, match="out of range"):
+        RayRunner({"type": "none"}, **wrong)
 
 
-def test_without_ray_the_message_names_the_extra(workplace):
-    hidden = workplace.place / "hidden"
-    hidden.mkdir()
-    (hidden / "ray.py").write_text("raise ImportError('no ray here')\n")
-    workplace.env["PYTHONPATH"] = f"{hidden}:{workplace.env['PYTHONPATH']}"
-    text = f"import sys\nsys.path.insert(0, {str(hidden)!r})\n{RAY}"
-    done = workplace.run(workplace.config(config([model("sums")], [dataset()], text)))
-    assert done.code == 5, done.text
-    assert "ray is not installed" in done.text and "dare[ray]" in done.text and "Traceback" not in done.text
+def test_a_cluster_that_cannot_be_joined_is_told():
+    from dare_eval.runtime.ray_runner import _connected
+
+    def init(**_):
+        raise Exception("The current node timed out during startup")  # Ray's own, bare as it is
+
+    away = SimpleNamespace(is_initialized=lambda: False, init=init)
+    for address, said in (("10.0.0.1:6379", "cannot be joined"), (None, "does not start")):
+        with pytest.raises(SetupError, match=said), _connected(away, address, 2):
+            pass
+
+
+def test_without_ray_the_message_names_the_extra(monkeypatch):
+    from dare_eval.runtime.ray_runner import _ray
+
+    monkeypatch.setitem(sys.modules, "ray", None)
+    with pytest.raises(SetupError, match="not installed") as caught:
+        _ray()
+    assert "dare[ray]" in caught.value.remedy
