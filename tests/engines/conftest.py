@@ -34,7 +34,8 @@ def serve(tmp_path, trainer):
         said.mkdir()
         settings = settings or {"gen_length": 8, "block_length": 4, "steps": 6, "cache": "block"}
         words = ["tests.engines.local_server", model, json.dumps(settings), str(port)]
-        process = trainer.launch(said, *words, "--faults", faults, "--port-file", str(place), *more)
+        # No time limit: a server lives as long as its test.
+        process = trainer.launch(said, *words, "--faults", faults, "--port-file", str(place), *more, timeout=0)
         running = Running(process, "", _port(place, said / "err"))
         running.url = f"http://127.0.0.1:{running.port}"
         started.append(running)
