@@ -69,7 +69,7 @@ def hostile(tmp_path, monkeypatch):
     return root
 
 
-def shown(app) -> None:
+def assert_shown(app) -> None:
     """Check that the page opened, that its HTML holds no element of a stranger, and that nothing goes as Markdown."""
     assert not app.exception, app.exception[0].value
     for tag, attributes in read(markup(app)).tags:
@@ -86,7 +86,7 @@ def shown(app) -> None:
 def test_every_page_shows_hostile_texts_as_texts(hostile):
     app = opened()
     for address in TITLES:
-        shown(go(app, address))
+        assert_shown(go(app, address))
     assert "&lt;script&gt;" in markup(go(app, "")) and "&lt;U+202E&gt;" in markup(app)
 
 
@@ -94,7 +94,7 @@ def test_every_page_shows_hostile_texts_as_texts(hostile):
 def test_an_item_with_hostile_texts_opens_whole(hostile, name):
     text = NASTY[name]
     app = go(opened(), "items", result=str(result_of(name)))
-    shown(app)
+    assert_shown(app)
     assert texts(app).count(visible(text)) >= 1, "the prompt"
     assert visible(text * 2) in texts(app), "the response"
     if name in ("markup", "formula"):
@@ -104,17 +104,22 @@ def test_an_item_with_hostile_texts_opens_whole(hostile, name):
 @pytest.mark.parametrize("address", ["run", "denoising", "stability", "reproducibility", "algorithms", "pareto"])
 def test_every_choice_of_a_page_can_be_made(hostile, address):
     app = go(opened(), address)
-    for number in range(len(app.selectbox[0].options)):
+    count = len(app.selectbox[0].options)
+    assert count > 1, "there is a choice"
+    for number in range(count):
         app.selectbox[0].select_index(number).run()
-        shown(app)
+        assert_shown(app)
 
 
 def test_filters_take_hostile_names(hostile):
     app = opened()
     for key in ("families", "benchmarks", "policies"):
-        for option in list(app.multiselect(key=key).options):
+        options = list(app.multiselect(key=key).options)
+        assert options, key
+        for option in options:
             app.multiselect(key=key).set_value([option]).run()
-            shown(app)
+            assert_shown(app)
+            assert len(app.multiselect(key=key).value) == 1
         app.multiselect(key=key).set_value([]).run()
 
 
@@ -165,13 +170,14 @@ def test_an_answer_of_a_megabyte_and_impossible_forwards_open(tmp_path, monkeypa
     monkeypatch.setenv("DARE_CACHE", str(tmp_path))
     app = opened()
     for address in TITLES:
-        shown(go(app, address))
+        assert_shown(go(app, address))
     go(app, "items", result="1", other="2")
     next(box for box in app.selectbox if box.label == "Show").select("both right").run()
-    shown(app)
+    assert_shown(app)
+    assert any("word " * 9 in text for text in texts(app)), "the answer stands on the page"
     go(app, "denoising")
     next(box for box in app.selectbox if box.label == "First item").select_index(2).run()
-    shown(app)
+    assert_shown(app)
 
 
 def test_numbers_too_long_for_an_address_are_answered_with_a_warning(place):

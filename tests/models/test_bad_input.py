@@ -24,7 +24,7 @@ datasets = [dict(sudoku4_datasets[0], size=4)]
 """)
 
 
-def refused(done, *parts):
+def assert_refused(done, *parts):
     assert done.code in (2, 3), done.text
     assert done.err.count("╭") == 1, done.err
     for part in parts:
@@ -45,11 +45,11 @@ def refused(done, *parts):
 def test_decode_settings(workplace, decoding, parts):
     done = workplace.run(sudoku(workplace, decoding=decoding))
     assert done.code == 2
-    refused(done, *parts)
+    assert_refused(done, *parts)
 
 
 def test_setting_of_the_wrapper(workplace):
-    refused(workplace.run(sudoku(workplace, devise="cpu")), "devise", "device")
+    assert_refused(workplace.run(sudoku(workplace, devise="cpu")), "devise", "device")
 
 
 @pytest.mark.parametrize(
@@ -63,7 +63,7 @@ def test_setting_of_the_wrapper(workplace):
 def test_settings_that_only_the_runtime_reads(workplace, settings, parts):
     done = workplace.run(sudoku(workplace, **settings))
     assert done.code == 2
-    refused(done, *parts)
+    assert_refused(done, *parts)
 
 
 @pytest.mark.parametrize(
@@ -88,11 +88,11 @@ def test_settings_that_only_the_runtime_reads(workplace, settings, parts):
 def test_settings_that_loading_would_stumble_over_are_refused_when_planned(workplace, settings, parts):
     done = workplace.run(sudoku(workplace, **settings))
     assert done.code == 2
-    refused(done, *parts)
+    assert_refused(done, *parts)
 
 
 def test_a_device_that_this_machine_lacks(workplace):
-    refused(workplace.run(sudoku(workplace, device="cuda:31")), "cuda:31", "on this machine", "device = 'auto'")
+    assert_refused(workplace.run(sudoku(workplace, device="cuda:31")), "cuda:31", "on this machine", "device = 'auto'")
 
 
 def test_faults_of_several_models_are_listed_together(workplace):
@@ -104,19 +104,19 @@ def test_faults_of_several_models_are_listed_together(workplace):
     for arguments, program in ((["run", file, "--check"], "dare-eval"), ([file], "opencompass")):
         done = workplace.run(*arguments, program=program)
         assert done.code == 2
-        refused(done, "3 things", "model 'a'", "spda", "model 'b'", "tiny-sudoko", "model 'c'", "max_seq_len")
+        assert_refused(done, "3 things", "model 'a'", "spda", "model 'b'", "tiny-sudoko", "model 'c'", "max_seq_len")
 
 
 def test_decoding_that_is_no_dict(workplace):
     done = workplace.run(sudoku(workplace, decoding="fast"))
     assert done.code == 2
-    refused(done, "decoding", "fast", "dict(")
+    assert_refused(done, "decoding", "fast", "dict(")
 
 
 def test_mask_id_that_is_no_number(workplace):
     done = damaged(workplace, lambda folder: edit(folder, "config.json", mask_token_id="<mask>"))
     assert done.code == 2
-    refused(done, "mask_token_id", "<mask>", "an integer")
+    assert_refused(done, "mask_token_id", "<mask>", "an integer")
 
 
 def test_mask_token_taken_out_of_the_vocabulary(workplace):
@@ -128,7 +128,7 @@ def test_mask_token_taken_out_of_the_vocabulary(workplace):
         path.write_text(json.dumps(content))
         edit(folder, "tokenizer_config.json", mask_token=None)
 
-    refused(damaged(workplace, change), "no mask token", "the id 1")
+    assert_refused(damaged(workplace, change), "no mask token", "the id 1")
 
 
 def test_whole_numbers_in_the_place_of_weights(workplace):
@@ -139,7 +139,7 @@ def test_whole_numbers_in_the_place_of_weights(workplace):
         key = "model.transformer.ln_f.weight"
         save_file({**tensors, key: tensors[key].int()}, folder / "model.safetensors")
 
-    refused(damaged(workplace, change), "model.transformer.ln_f.weight", "int32", "float32")
+    assert_refused(damaged(workplace, change), "model.transformer.ln_f.weight", "int32", "float32")
 
 
 def test_weights_that_are_not_numbers(workplace):
@@ -150,7 +150,7 @@ def test_weights_that_are_not_numbers(workplace):
         tensors["model.transformer.ln_f.weight"][3] = float("nan")
         save_file(tensors, folder / "model.safetensors")
 
-    refused(damaged(workplace, change), "model.transformer.ln_f.weight", "1 of 64", "again")
+    assert_refused(damaged(workplace, change), "model.transformer.ln_f.weight", "1 of 64", "again")
 
 
 @pytest.mark.parametrize(
@@ -165,15 +165,17 @@ def test_weights_that_are_not_numbers(workplace):
 )
 def test_chat_template_that_does_not_work(workplace, template, parts):
     done = damaged(workplace, lambda folder: (folder / "chat_template.jinja").write_text(template))
-    refused(done, "failed (plan)", *parts, "chat_template.jinja")
+    assert_refused(done, "failed (plan)", *parts, "chat_template.jinja")
 
 
 def test_damaged_tokenizer(workplace):
-    refused(damaged(workplace, lambda folder: (folder / "tokenizer.json").write_text("{}")), "tokenizer", "again")
+    assert_refused(
+        damaged(workplace, lambda folder: (folder / "tokenizer.json").write_text("{}")), "tokenizer", "again"
+    )
 
 
 def test_model_that_does_not_exist(workplace):
-    refused(
+    assert_refused(
         workplace.run(sudoku(workplace, path="tiny-sudoko")), "tiny-sudoko", "tiny-sudoku", "DARE_MODEL_TINY_SUDOKO"
     )
 
@@ -192,7 +194,7 @@ def edit(folder, name, **values):
 
 
 def test_pad_equal_to_mask(workplace):
-    refused(damaged(workplace, lambda folder: edit(folder, "config.json", pad_token_id=1)), "pad", "mask", "= 1")
+    assert_refused(damaged(workplace, lambda folder: edit(folder, "config.json", pad_token_id=1)), "pad", "mask", "= 1")
 
 
 def test_tokenizer_without_mask_token(workplace):
@@ -200,11 +202,13 @@ def test_tokenizer_without_mask_token(workplace):
         edit(folder, "config.json", mask_token_id=None)
         edit(folder, "tokenizer_config.json", mask_token=None)
 
-    refused(damaged(workplace, change), "mask_token", "remedy")
+    assert_refused(damaged(workplace, change), "mask_token", "remedy")
 
 
 def test_tokenizer_and_config_that_disagree(workplace):
-    refused(damaged(workplace, lambda folder: edit(folder, "config.json", mask_token_id=5)), "tokenizer 1, config 5")
+    assert_refused(
+        damaged(workplace, lambda folder: edit(folder, "config.json", mask_token_id=5)), "tokenizer 1, config 5"
+    )
 
 
 @pytest.mark.parametrize("keep", [0, 100, 300_000], ids=["empty", "header cut", "tensors cut"])
@@ -213,7 +217,7 @@ def test_truncated_safetensors(workplace, keep):
         file = folder / "model.safetensors"
         file.write_bytes(file.read_bytes()[:keep])
 
-    refused(damaged(workplace, change), "model.safetensors")
+    assert_refused(damaged(workplace, change), "model.safetensors")
 
 
 def test_corrupt_safetensors_header(workplace):
@@ -222,13 +226,13 @@ def test_corrupt_safetensors_header(workplace):
         raw[8:40] = b"\xff" * 32
         (folder / "model.safetensors").write_bytes(raw)
 
-    refused(damaged(workplace, change), "model.safetensors")
+    assert_refused(damaged(workplace, change), "model.safetensors")
 
 
 def test_family_of_another_wrapper(workplace):
     text = sudoku(workplace).read_text().replace("llada.LLaDAModel", "sdar.SDARModel")
     done = workplace.run(workplace.config(text.split("summarizer = dict(type=ReportSummarizer)", 1)[1]))
-    refused(done, "SDARModel", "llada", "sdar")
+    assert_refused(done, "SDARModel", "llada", "sdar")
 
 
 def test_prompt_longer_than_the_context(workplace):

@@ -69,7 +69,7 @@ def test_manifest(run, tmp_path, data):
     whole = json.loads((run / "manifest.json").read_text())
     try:
         (run / "manifest.json").write_text(json.dumps(damaged(whole, data)))
-        survives(run, tmp_path)
+        assert_survives(run, tmp_path)
         try:
             read_manifest(run)
         except DareError as error:
@@ -84,7 +84,7 @@ def test_report(run, tmp_path, data):
     whole = json.loads((run / "report.json").read_text())
     try:
         (run / "report.json").write_text(json.dumps(damaged(whole, data)))
-        survives(run, tmp_path)
+        assert_survives(run, tmp_path)
         try:
             read_report(run / "report.json")
         except DareError as error:
@@ -105,7 +105,7 @@ def test_item_line(run, tmp_path, data):
         path.write_text("\n".join(lines) + "\n")
         found = read_items(path)
         assert len(found.records) + len(found.problems) + found.replaced == len(lines)
-        survives(run, tmp_path)
+        assert_survives(run, tmp_path)
     finally:
         path.write_text(whole)
 
@@ -121,12 +121,12 @@ def test_plain_opencompass_files(run, tmp_path, data):
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(json.dumps(damaged(value, data) if data.draw(st.booleans()) else value))
     try:
-        survives(folder, tmp_path)
+        assert_survives(folder, tmp_path)
     finally:
         shutil.rmtree(folder.parent)
 
 
-def survives(folder, tmp_path):
+def assert_survives(folder, tmp_path):
     """Registering keeps the run, and comparing it with itself works or says why not."""
     store = Store(f"sqlite:///{tmp_path}/s.db")
     before = len(store.evaluations(all_states=True))

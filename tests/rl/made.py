@@ -115,7 +115,7 @@ def gradient(update, net, batch):
     return numbers, torch.cat(parts)
 
 
-def same(left, right, *, rtol=1e-6):
+def assert_same(left, right, *, rtol=1e-6):
     """Assert that two gradients are equal up to the float32 rounding of weights."""
     torch.testing.assert_close(left, right, rtol=rtol, atol=rtol * max(1e-6, float(right.abs().max())))
 

@@ -14,12 +14,12 @@ from dare_train.rl.loss import Tally, unit_losses
 from dare_train.rl.replays import LeftToRight, RecordedState, ReplaySteps
 from tests.rl.made import (
     Part,
+    assert_same,
     completions,
     defined,
     gradient,
     moved,
     network_of,
-    same,
     update_for,
     variants,
 )
@@ -75,9 +75,9 @@ def test_on_policy_the_ratio_is_one_and_the_gradient_that_of_advantage_times_val
         logp_X = torch.cat([update._logps(net, batch, chunk) for chunk in batch.chunks])
         live_U = update.algorithm.reducer.values(logp_X, batch.scored, batch.units)
         (-(weight_U * advantage_U / scale_U) * live_U).sum().backward()
-        same(found, torch.cat([p.grad.flatten() for p in net.parameters()]))
+        assert_same(found, torch.cat([p.grad.flatten() for p in net.parameters()]))
         _, without_old = gradient(update, net, batch)
-        same(without_old, found)
+        assert_same(without_old, found)
 
 
 @pytest.mark.parametrize(("name", "kind"), EVERY, ids=IDS)
@@ -106,7 +106,7 @@ def test_leaving_out_completions_without_signal_changes_nothing(name, kind):
         [batch] = prepared(update, [*trajectories[:4], *dull])
         found[skip] = (len(batch.samples), *gradient(update, net, batch))
     assert found[True][0] <= found[False][0] / 2
-    same(found[True][2], found[False][2])
+    assert_same(found[True][2], found[False][2])
     assert found[True][1]["loss"] == pytest.approx(found[False][1]["loss"], rel=1e-5, abs=1e-7)
 
 
@@ -119,7 +119,7 @@ def test_rows_per_forward_change_nothing(name, kind):
         assert len(part.chunks) > 1
         numbers, expected = gradient(update, net, whole)
         split_numbers, found = gradient(split, net, part)
-        same(found, expected)
+        assert_same(found, expected)
         for key in ("loss", "policy_loss", "kl_loss", "distil_loss", "ratio", "clipped"):
             assert split_numbers[key] == pytest.approx(numbers[key], rel=1e-5, abs=1e-7), key
 
@@ -129,11 +129,12 @@ def test_two_passes_give_the_gradient_of_one_graph(name, kind):
     net, update, batches = off_policy(name, kind, rows=3)
     for batch in batches:
         _, found = gradient(update, net, batch)
+        assert found.any()
         net.zero_grad()
         logp_X = torch.cat([update._logps(net, batch, chunk) for chunk in batch.chunks])
         value_U = update.algorithm.reducer.values(logp_X, batch.scored, batch.units)
         unit_losses(update.algorithm, batch, value_U, slice(0, len(value_U)), Tally()).backward()
-        same(found, torch.cat([p.grad.flatten() for p in net.parameters()]))
+        assert_same(found, torch.cat([p.grad.flatten() for p in net.parameters()]))
 
 
 @pytest.mark.parametrize(("name", "kind"), EVERY, ids=IDS)
@@ -158,7 +159,7 @@ def test_two_processes_are_one(name, kind):
         part_numbers, part_gradient = gradient(update, net, anchored(update, part))
         total += part_gradient / 2
         loss += part_numbers["loss"]
-    same(total, expected)
+    assert_same(total, expected)
     assert loss == pytest.approx(numbers["loss"], rel=1e-5, abs=1e-7)
 
 
@@ -204,7 +205,7 @@ def test_padding_and_packing_change_nothing(name, kind):
     for packed, plain in zip(prepared(update, trajectories), prepared(padded, trajectories), strict=True):
         left, right = update.values(net, packed), padded.values(net, plain)
         torch.testing.assert_close(left, right, rtol=1e-9, atol=1e-9)
-        same(gradient(update, net, packed)[1], gradient(padded, net, plain)[1])
+        assert_same(gradient(update, net, packed)[1], gradient(padded, net, plain)[1])
 
 
 @pytest.mark.parametrize("name", variants())

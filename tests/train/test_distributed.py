@@ -225,8 +225,9 @@ def test_a_killed_command_leaves_no_process_behind(tmp_path, root):
     )
     parent = subprocess.Popen([sys.executable, str(tmp_path / "starts.py")], cwd=root, stderr=subprocess.DEVNULL)
     wait_for(lambda: all((tmp_path / rank).exists() for rank in "01"))
+    assert not list(tmp_path.glob("*.ended"))
     parent.kill()
-    parent.wait()
+    assert parent.wait() == -signal.SIGKILL
     wait_for(lambda: all((tmp_path / f"{rank}.ended").exists() for rank in "01"))
 
 
