@@ -4,7 +4,7 @@ Norms and rotations are computed in float32 (or float64 for a float64 network) a
 type. Rotary tables are computed from the positions of each call: nothing here is a buffer that a loader could
 leave uninitialised.
 
-Legend: B batch, T query columns, D width, H heads, d head size, r rotary channels, X any leading shape.
+Legend: B batch, T query columns, D width, H heads, d head size, r rotary channels, h half of them, X any leading shape.
 """
 
 from __future__ import annotations
@@ -104,10 +104,11 @@ def widen(values: Tensor) -> Tensor:
 
 @dataclass(frozen=True, slots=True)
 class Rotary:
-    """Cosines and sines of one call, [B or 1, T, 1, r], shared by all layers."""
+    """Cosines and signed sines of one call, [B or 1, T, 1, r], shared by all layers."""
 
     cos_BT1r: Tensor
-    sin_BT1r: Tensor
+    turn_BT1r: Tensor
+    """-sin for the first half of the channels, +sin for the second: what the swapped halves are multiplied with."""
 
     @classmethod
     def at(cls, positions_BT: Tensor, rotary_dim: int, theta: float, dtype: torch.dtype) -> Rotary:
@@ -115,20 +116,20 @@ class Rotary:
         wide = torch.float64 if dtype == torch.float64 else torch.float32
         channels = torch.arange(0, rotary_dim, 2, dtype=wide, device=positions_BT.device)
         inverse_h = 1.0 / theta ** (channels / rotary_dim)
-        angles_BTh = positions_BT.to(wide)[..., None] * inverse_h
-        angles_BT1r = torch.cat((angles_BTh, angles_BTh), dim=-1).unsqueeze(-2)
-        return cls(angles_BT1r.cos(), angles_BT1r.sin())
+        angles_BT1h = (positions_BT.to(wide)[..., None] * inverse_h).unsqueeze(-2)
+        cos_BT1h, sin_BT1h = angles_BT1h.cos(), angles_BT1h.sin()
+        return cls(torch.cat((cos_BT1h, cos_BT1h), dim=-1), torch.cat((-sin_BT1h, sin_BT1h), dim=-1))
 
     def to(self, device: torch.device) -> Rotary:
         """Return the tables on ``device``."""
-        return Rotary(self.cos_BT1r.to(device), self.sin_BT1r.to(device))
+        return Rotary(self.cos_BT1r.to(device), self.turn_BT1r.to(device))
 
     def __call__(self, states_BTHd: Tensor) -> Tensor:
         """Return ``states_BTHd`` with its leading channels rotated (rotate-half convention)."""
         rotary = self.cos_BT1r.shape[-1]
         wide_BTHr = widen(states_BTHd[..., :rotary])
         left, right = wide_BTHr.chunk(2, dim=-1)
-        turned_BTHr = wide_BTHr * self.cos_BT1r + torch.cat((-right, left), dim=-1) * self.sin_BT1r
+        turned_BTHr = wide_BTHr * self.cos_BT1r + torch.cat((right, left), dim=-1) * self.turn_BT1r
         turned_BTHr = turned_BTHr.to(states_BTHd.dtype)
         if rotary == states_BTHd.shape[-1]:
             return turned_BTHr
