@@ -55,6 +55,7 @@ def check_batch(config: RunConfig, world: World) -> None:
             "train.batch_size is not a multiple of the number of processes",
             seen=f"{config.train.batch_size} rows, {world.size} processes",
             allowed=f"a multiple of {world.size}",
+            remedy=f"--set train.batch_size={-(-config.train.batch_size // world.size) * world.size}",
         )
 
 

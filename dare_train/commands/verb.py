@@ -21,11 +21,11 @@ def run_verb(verb: str, options: VerbOptions) -> None:
         console.out(to_yaml(config), end="", highlight=False)
         return
     from dare_train.algorithms.build import METHODS
-    from dare_train.engine.world import leave_world
+    from dare_train.engine.world import leave_world, plan_world
     from dare_train.folder import open_folder
     from dare_train.follow_up import check_follow_up
     from dare_train.launch import launch
-    from dare_train.run import run
+    from dare_train.run import check_batch, run
 
     method = METHODS[verb]
     follow_up = check_follow_up(config) if options.then_eval else None
@@ -35,6 +35,7 @@ def run_verb(verb: str, options: VerbOptions) -> None:
         dry_run(config, method, console, processes=options.nproc)
         return
     if options.nproc > 1:
+        check_batch(config, plan_world(options.nproc, config.train.sequence_parallel))
         launch([verb, *options.arguments()], options.nproc)
         folder = open_folder(config)
     else:

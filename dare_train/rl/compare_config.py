@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from typing import Any, Literal
 
-from pydantic import model_validator
+from pydantic import field_validator
 
 from dare_eval.errors import UsageError
 from dare_train.config import Positive, Section, setting
@@ -46,15 +46,16 @@ class CompareConfig(Section):
     model_name: str | None = setting(None, "model path in that config which a checkpoint replaces; null: the base")
     heldout_points: Positive = setting(20, "held-out evaluations over a run, for its stability", unit="evaluations")
 
-    @model_validator(mode="after")
-    def _known_rows(self) -> CompareConfig:
-        if len(set(self.rows)) < len(self.rows):
+    @field_validator("rows")
+    @classmethod
+    def _known_rows(cls, rows: tuple[str, ...]) -> tuple[str, ...]:
+        if len(set(rows)) < len(rows):
             raise ValueError("a row is named twice")
-        for row in self.rows:
+        for row in rows:
             stages = row.split("+")
             if not all(stages) or (BASE in stages and row != BASE):
                 raise ValueError(f"row '{row}' is no stage, no stages joined by '+', and not 'base'")
-        return self
+        return rows
 
 
 def read_budget(text: str) -> dict[str, Any]:

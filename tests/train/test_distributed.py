@@ -180,9 +180,9 @@ def test_a_stopped_run_goes_on_with_another_number_of_processes(settings, cli, t
 
 def test_a_failure_in_several_processes_is_one_message_and_a_non_zero_exit(cli, settings, tmp_path):
     path = tmp_path / "config.yaml"
-    path.write_text(yaml.safe_dump(settings(train={"batch_size": 7})))
+    path.write_text(yaml.safe_dump(settings(data={"train": str(tmp_path / "none.jsonl")})))
     done = cli("dare-train", "sft", "--config", path, "--nproc", 2)
-    assert done.returncode == 2 and done.stderr.count("not a multiple of the number of processes") == 1
+    assert done.returncode == 4 and done.stderr.count("none.jsonl") == 1, done.stderr
     assert done.stderr.count("exit code") == 1 and "Traceback" not in done.stderr and "ChildFailed" not in done.stderr
     assert torch.get_num_threads() == 1
 
@@ -192,6 +192,10 @@ def test_what_processes_cannot_do_is_said_before_they_start(cli, settings, tmp_p
     path.write_text(yaml.safe_dump(settings()))
     done = cli("dare-train", "sft", "--config", path, "--sp", 2, "--dry-run")
     assert done.returncode == 2 and "--nproc 2" in done.stderr
+    path.write_text(yaml.safe_dump(settings(train={"batch_size": 7})))
+    done = cli("dare-train", "sft", "--config", path, "--nproc", 2)
+    assert done.returncode == 2 and "--set train.batch_size=8" in done.stderr
+    assert not (tmp_path / "run").exists(), "no process was started"
 
 
 @pytest.mark.parametrize("who", ["1", "01"])
