@@ -68,15 +68,15 @@ class SetupError(DareError):
     exit_code = 5
 
 
-def nearest(name: str, options: Iterable[str]) -> str | None:
-    """Return the option most like ``name``, or None when nothing is close."""
-    found = difflib.get_close_matches(name, list(options), n=1, cutoff=0.5)
+def nearest(name: object, options: Iterable[str]) -> str | None:
+    """Return the option most like ``name`` (as text), or None when nothing is close."""
+    found = difflib.get_close_matches(str(name), list(options), n=1, cutoff=0.5)
     return found[0] if found else None
 
 
-def unknown(kind: str, name: str, options: Iterable[str], *, remedy: str = "") -> UsageError:
+def unknown(kind: str, name: object, options: Iterable[str], *, remedy: str = "") -> UsageError:
     """Return the error for a name that is not among ``options``; it names the nearest one and lists all."""
     known = sorted(options)
     hint = nearest(name, known)
     what = f"unknown {kind} '{name}'" + (f"; did you mean '{hint}'?" if hint else "")
-    return UsageError(what, seen=name, allowed=", ".join(known), remedy=remedy)
+    return UsageError(what, seen=str(name), allowed=", ".join(known), remedy=remedy)

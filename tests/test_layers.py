@@ -10,7 +10,7 @@ import pytest
 ROOT = Path(__file__).resolve().parents[1]
 
 FLOOR = {
-    **dict.fromkeys(("errors", "registry", "spec", "panels", "presets"), 0),
+    **dict.fromkeys(("errors", "registry", "spec", "panels", "presets", "values"), 0),
     **dict.fromkeys(("scoring", "puzzles", "records", "networks"), 0),
     **dict.fromkeys(("decoding", "datasets", "evaluators", "inferencers", "report"), 1),
     **dict.fromkeys(("engines", "runtime"), 2),
@@ -30,6 +30,7 @@ MAY_IMPORT = {
     "spec": set(),
     "panels": {"rich"},
     "presets": {"yaml"},
+    "values": {"yaml"},
     **dict.fromkeys(("networks", "decoding"), TORCH_SIDE | {"flash_attn", "bitsandbytes"}),
     **dict.fromkeys(("models", "datasets", "inferencers", "evaluators"), OPENCOMPASS_SIDE),
     "runtime": OPENCOMPASS_SIDE | {"ray"},

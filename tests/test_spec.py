@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import dataclasses
+import json
 import re
 
 import hypothesis.strategies as st
@@ -48,6 +50,7 @@ def test_identity():
     assert build().digest() != build(cache="prefix", parity=["idle_cached_pass"]).digest()
     assert build(temperature=1).digest() == build(temperature=1.0).digest()
     assert build(eos_rule="eoser", eos_gamma=[0, 1]).digest() == build(eos_rule="eoser", eos_gamma=(0.0, 1.0)).digest()
+    assert build(stop_ids=7).digest() == build(stop_ids=[7]).digest()
     assert build("dream", parity="zero_commit_steps").parity == ("zero_commit_steps",)
     spec = build(stop_ids=[3, 4], eos_rule="eoser")
     assert DecodeSpec.from_dict(spec.to_dict()) == spec
@@ -99,6 +102,28 @@ REFUSED = [
     ("sdar", {"steps": 9, "gen_length": 17, "block_length": 4}, ["9", "5 blocks", "steps = 10"]),
     ("llada2", {"policy": "dynamic", "threshold": 0.9, "steps": 8, "min_transfer": 2}, ["steps", "min_transfer"]),
     ("llada2", {"policy": "dynamic", "threshold": 0.9, "max_post_steps": 2}, ["max_post_steps", "edit_threshold"]),
+    ("llada", {"gen_length": 1, "block_length": None, "schedule": "ascending"}, ["one token", "at least 2", "equal"]),
+    ("llada", {"gen_length": 1, "block_length": 1, "steps": 1, "schedule": "ascending"}, ["at least 2", "equal"]),
+    (None, {}, ["model family 'None'", "llada"]),
+    ({}, {}, ["model family '{}'", "llada"]),
+    ("llada", {"policy": None}, ["decoding policy 'None'", "quota"]),
+    ("llada", {"policy": 1}, ["decoding policy '1'", "quota"]),
+    ("llada", {"policy": {}}, ["decoding policy '{}'", "quota"]),
+    ("llada", {"parity": None}, ["parity", "None", "idle_cached_pass"]),
+    ("llada", {"parity": 1}, ["parity", "1", "idle_cached_pass"]),
+    ("llada", {"parity": [[1]]}, ["parity switch '[1]'", "idle_cached_pass"]),
+    ("llada", {"cache": None}, ["cache setting 'None'", "dual"]),
+    ("llada", {"schedule": []}, ["schedule setting '()'", "ascending"]),
+    ("llada", {"temperature": None}, ["temperature", "None", "at least 0"]),
+    ("llada", {"cfg_scale": 10**400}, ["cfg_scale", "finite"]),
+    ("llada", {"stop_ids": None}, ["stop_ids", "None", "token ids"]),
+    ("llada", {"stop_ids": {1: 2}}, ["stop_ids", "token ids"]),
+    ("llada", {"stop_ids": [0.0]}, ["stop_ids", "token ids"]),
+    ("llada", {"eos_rule": "eoser", "eos_gamma": [True, 1]}, ["eos_gamma", "two factors"]),
+    ("llada", {"eos_rule": "eoser", "eos_gamma": 0.5}, ["eos_gamma", "two factors"]),
+    ("llada", {"seed": None}, ["seed", "None", "an integer of at least 0"]),
+    ("llada", {"seed": 0.0}, ["seed", "0.0", "an integer of at least 0"]),
+    *[("llada", {"engine": odd}, ["engine", "name of an engine"]) for odd in (None, float("nan"), [], {}, True, b"x")],
 ]
 
 
@@ -108,6 +133,24 @@ def test_refusals_say_what_works(family, changes, words):
         build(family, **changes)
     for word in words:
         assert word in str(caught.value)
+
+
+ANYTHING = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=4) | st.binary(max_size=2),
+    lambda inner: st.lists(inner, max_size=2) | st.dictionaries(st.integers(), inner, max_size=2),
+    max_leaves=4,
+)
+
+
+@settings(max_examples=500, deadline=None)
+@given(key=st.sampled_from([field.name for field in dataclasses.fields(DecodeSpec)][1:]), value=ANYTHING)
+def test_whatever_a_setting_is_given_it_is_refused_or_recorded(key, value):
+    try:
+        spec = build(**{key: value})
+    except UsageError as error:
+        assert error.what and str(error)
+        return
+    assert DecodeSpec.from_dict(json.loads(json.dumps(spec.to_dict()))).digest() == spec.digest()
 
 
 @pytest.mark.parametrize(

@@ -83,8 +83,8 @@ def prepare(
 
 def switches(texts: Sequence[str]) -> dict[str, Any]:
     """Read ``switch=value`` texts of a scoring policy; raises ``UsageError`` for what is none."""
-    from dare_eval.commands.values import read_value
     from dare_eval.scoring.policy import as_policy
+    from dare_eval.values import read_value
 
     found: dict[str, Any] = {}
     for name, sign, value in (text.partition("=") for text in texts):

@@ -106,7 +106,7 @@ def _changes(texts: Sequence[str], engine: str | None = None) -> dict[str, Any]:
 
     A bare key is a decode setting; beside an engine ``url`` is the server's address.
     """
-    from dare_eval.commands.values import read_value
+    from dare_eval.values import read_value
 
     groups = ("likelihood", *(("engine", "server") if engine else ()))
     allowed = ", ".join(["a decode setting", *(["url"] if engine else []), *(f"{group}.KEY" for group in groups)])

@@ -41,7 +41,8 @@ class SweepOptions:
     gen_length: Values = None
     temperature: Values = None
     others: Annotated[
-        list[str] | None, typer.Option("--set", help="Any other decode setting: key=v1,v2; repeatable.")
+        list[str] | None,
+        typer.Option("--set", help="Any other decode setting: key=v1,v2 or key=[a,b],[c,d]; repeatable."),
     ] = None
     templates: Annotated[int, typer.Option(min=0, help="Ask in this many equivalent prompt templates.")] = 0
     limit: Annotated[int | None, typer.Option(min=1, help="Only the first N items of each data set.")] = None

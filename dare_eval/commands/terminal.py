@@ -124,7 +124,7 @@ def default_settings(name: str, config: Any, preset: str | None) -> dict[str, An
 
 def parse_settings(texts: Sequence[str]) -> dict[str, Any]:
     """Return ``key=value`` texts as decode settings; values are read as YAML (``none`` as text, ``null`` as unset)."""
-    from dare_eval.commands.values import read_value
+    from dare_eval.values import read_value
 
     found = {}
     for text in texts:

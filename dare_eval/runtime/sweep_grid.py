@@ -16,6 +16,7 @@ from typing import Any
 from dare_eval.errors import UsageError, unknown
 from dare_eval.spec import POLICIES, DecodeSpec, policy_fields
 from dare_eval.spec.tables import CACHES, POLICY_GUARDED
+from dare_eval.values import read_values
 
 ALL = "all"
 DEFAULT_THRESHOLDS = {"eb": 0.35}
@@ -23,7 +24,8 @@ DEFAULT_THRESHOLDS = {"eb": 0.35}
 SPEED = ("steps", "threshold", "factor", "min_transfer")
 """Fields that trade quality for speed inside one method; settings that differ in them only form one curve."""
 
-Value = str | int | float
+Value = Any
+"""What one field is set to; a list for a field that holds several numbers or names."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,21 +40,17 @@ class Setting:
     @property
     def label(self) -> str:
         """Return the differing fields as ``policy=quota,steps=8``."""
-        return ",".join(f"{key}={value}" for key, value in self.fields.items())
+        return ",".join(f"{key}={_shown(value)}" for key, value in self.fields.items())
 
     @property
     def curve(self) -> str:
         """Return the method: the label without the fields that only trade quality for speed."""
-        return ",".join(f"{key}={value}" for key, value in self.fields.items() if key not in SPEED) or "all settings"
-
-
-def parse_values(text: str) -> list[Value]:
-    """Return the comma-separated values of ``text`` as numbers where they are numbers."""
-    return [_number(part.strip()) for part in text.split(",") if part.strip()]
+        kept = [f"{key}={_shown(value)}" for key, value in self.fields.items() if key not in SPEED]
+        return ",".join(kept) or "all settings"
 
 
 def parse_grid(options: Mapping[str, str | None], others: Sequence[str]) -> dict[str, list[Value]]:
-    """Return field -> values from named options and from ``key=v1,v2`` texts.
+    """Return field -> values from named options and from ``key=v1,v2`` texts; ``key=[a,b],[c,d]`` gives two lists.
 
     ``all`` stands for every policy or cache. Raises ``UsageError`` for an unknown field, an empty list of values and
     a grid with nothing in it.
@@ -64,7 +62,7 @@ def parse_grid(options: Mapping[str, str | None], others: Sequence[str]) -> dict
         if not sign:
             raise UsageError("a setting is not key=value", seen=entry, allowed="key=v1,v2", remedy="--set steps=8,4")
         given[key.strip()] = text
-    grid = {key: parse_values(text) for key, text in given.items()}
+    grid = {key: read_values(key, text) for key, text in given.items()}
     for key, values in grid.items():
         if key not in known:
             raise unknown("decoding setting", key, known)
@@ -127,10 +125,6 @@ def _known(policy: str) -> str:
     return policy
 
 
-def _number(text: str) -> Value:
-    for kind in (int, float):
-        try:
-            return kind(text)
-        except ValueError:
-            continue
-    return text
+def _shown(value: Value) -> str:
+    """Return a value as it stands in the name of a setting, which is also the name of a folder."""
+    return "+".join(map(str, value)) or "none" if isinstance(value, list) else str(value)

@@ -7,6 +7,8 @@ from __future__ import annotations
 
 import dataclasses
 import math
+import sys
+from collections.abc import Callable, Collection
 from typing import TYPE_CHECKING, Any
 
 from dare_eval.errors import UsageError, unknown
@@ -67,23 +69,35 @@ def is_count(value: Any) -> bool:
     return isinstance(value, int) and not isinstance(value, bool) and value > 0
 
 
+def is_whole(value: Any) -> bool:
+    """Return whether ``value`` is an integer of at least 0 (a bool or 0.0 is not)."""
+    return isinstance(value, int) and not isinstance(value, bool) and value >= 0
+
+
+def is_number(value: Any, low: float = -math.inf, high: float = math.inf) -> bool:
+    """Return whether ``value`` is an integer or a float of ``low`` to ``high``, both included (a bool is not)."""
+    if not isinstance(value, int | float) or isinstance(value, bool) or not low <= value <= high:
+        return False
+    return isinstance(value, float) or abs(value) <= sys.float_info.max
+
+
 def _check_names(spec: DecodeSpec) -> None:
-    if spec.family not in FAMILIES:
-        raise unknown("model family", spec.family, FAMILIES.names())
-    if spec.policy not in POLICIES:
-        raise unknown("decoding policy", spec.policy, POLICIES.names())
-    choices = {
-        "schedule": SCHEDULES,
-        "eos_rule": EOS_RULES,
-        "early_stop": EARLY_STOPS,
-        "dtype": DTYPES,
-        "cache": CACHES,
+    choices: dict[str, tuple[str, Collection[str]]] = {
+        "family": ("model family", FAMILIES.names()),
+        "policy": ("decoding policy", POLICIES.names()),
+        "schedule": ("schedule setting", SCHEDULES),
+        "eos_rule": ("eos_rule setting", EOS_RULES),
+        "early_stop": ("early_stop setting", EARLY_STOPS),
+        "dtype": ("dtype setting", DTYPES),
+        "cache": ("cache setting", CACHES),
     }
-    for key, allowed in choices.items():
+    for key, (kind, allowed) in choices.items():
         if getattr(spec, key) not in allowed:
-            raise unknown(f"{key} setting", str(getattr(spec, key)), allowed)
+            raise unknown(kind, getattr(spec, key), allowed)
+    _require(spec, "engine", lambda v: isinstance(v, str) and bool(v.strip()), "the name of an engine")
+    _require(spec, "parity", lambda v: isinstance(v, tuple), "names of parity switches: " + ", ".join(PARITY_SWITCHES))
     for name in spec.parity:
-        if name not in PARITY_SWITCHES:
+        if not isinstance(name, str) or name not in PARITY_SWITCHES:
             raise unknown("parity switch", name, PARITY_SWITCHES)
 
 
@@ -91,31 +105,31 @@ def _check_ranges(spec: DecodeSpec) -> None:
     for key in ("gen_length", "block_length", "steps", "top_k", "min_transfer", "refresh"):
         _require(spec, key, is_count, "an integer above 0")
     for key in ("max_post_steps", "seed"):
-        _require(spec, key, lambda v: v == 0 or is_count(v), "an integer of at least 0")
+        _require(spec, key, is_whole, "an integer of at least 0")
     for key in ("factor", "eps"):
-        _require(spec, key, lambda v: 0 < v < math.inf, "a finite number above 0")
+        _require(spec, key, lambda v: is_number(v) and 0 < v < math.inf, "a finite number above 0")
     for key in ("temperature", "alg_temp", "cfg_scale"):
-        _require(spec, key, lambda v: 0 <= v < math.inf, "a finite number of at least 0")
+        _require(spec, key, lambda v: is_number(v) and 0 <= v < math.inf, "a finite number of at least 0")
     upper = math.inf if spec.policy == "eb" else 1
-    _require(
-        spec, "threshold", lambda v: 0 <= v <= upper, "nats, at least 0" if upper > 1 else "a probability in [0, 1]"
-    )
-    _require(spec, "edit_threshold", lambda v: 0 <= v <= 1, "a probability in [0, 1]")
-    _require(spec, "top_p", lambda v: 0 < v <= 1, "a probability in (0, 1]")
-    _require(spec, "eos_gamma", lambda v: len(v) == 2 and all(0 <= g <= 1 for g in v), "two factors in [0, 1]")
-    _require(spec, "stop_ids", lambda v: all(is_count(i) or i == 0 for i in v), "token ids")
+    nats_or_share = "nats, at least 0" if upper > 1 else "a probability in [0, 1]"
+    _require(spec, "threshold", lambda v: is_number(v, 0, upper), nats_or_share)
+    _require(spec, "edit_threshold", lambda v: is_number(v, 0, 1), "a probability in [0, 1]")
+    _require(spec, "top_p", lambda v: is_number(v, 0, 1) and v > 0, "a probability in (0, 1]")
+    _require(spec, "eos_gamma", _are_two_factors, "two factors in [0, 1]")
+    _require(spec, "stop_ids", lambda v: isinstance(v, tuple) and all(map(is_whole, v)), "token ids")
 
 
-def _require(spec: DecodeSpec, key: str, holds: Any, allowed: str) -> None:
+def _are_two_factors(value: Any) -> bool:
+    return isinstance(value, tuple) and len(value) == 2 and all(is_number(factor, 0, 1) for factor in value)
+
+
+def _require(spec: DecodeSpec, key: str, holds: Callable[[Any], bool], allowed: str) -> None:
+    """Refuse a value for which ``holds`` is False; None stands for "unset" where that is the field's default."""
     value = getattr(spec, key)
-    if value is None:
+    if value is None and any(field.name == key and field.default is None for field in dataclasses.fields(spec)):
         return
-    try:
-        fine = not isinstance(value, bool) and bool(holds(value))
-    except TypeError:
-        fine = False
-    if not fine:
-        raise UsageError(f"decoding setting '{key}' is out of range: {value!r}", seen=value, allowed=allowed)
+    if not holds(value):
+        raise UsageError(f"decoding setting '{key}' is out of range: {value!r}", seen=repr(value), allowed=allowed)
 
 
 def _check_fields_in_use(spec: DecodeSpec) -> None:
@@ -175,8 +189,17 @@ def _check_lengths(spec: DecodeSpec) -> None:
 
 def _check_ascending(spec: DecodeSpec) -> None:
     most = spec.gen_length.bit_length() - 1
-    if spec.policy != "quota" or spec.steps is None:
+    if spec.policy != "quota":
         _refuse(f"policy '{spec.policy}' does not use 'schedule'", "schedule", spec.schedule, "policy = quota")
+    elif most < 1:
+        raise UsageError(
+            f"schedule '{spec.schedule}' has nothing to double in a response of one token",
+            seen=f"schedule = {spec.schedule}, gen_length = {spec.gen_length}",
+            allowed="gen_length of at least 2",
+            remedy="schedule = equal",
+        )
+    elif spec.steps is None:
+        raise UsageError(f"schedule '{spec.schedule}' needs 'steps'", remedy=f"steps = {most}")
     elif spec.steps > most or (spec.blocks > 1 and spec.steps != most) or spec.blocks > most:
         raise UsageError(
             f"steps {spec.steps} cannot double from one token to {spec.gen_length} tokens in {spec.blocks} blocks",

@@ -20,7 +20,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from dare_eval.errors import UsageError, unknown
-from dare_eval.spec.checks import check_spec, is_count
+from dare_eval.spec.checks import check_spec, is_count, is_number
 from dare_eval.spec.tables import FLOAT_FIELDS, FamilyTraits, family_traits, policy_fields
 
 
@@ -106,7 +106,7 @@ class DecodeSpec:
     def from_dict(cls, record: Mapping[str, Any]) -> DecodeSpec:
         """Return the spec that :meth:`to_dict` stored."""
         settings = dict(record)
-        return cls.build(settings.pop("family"), **settings)
+        return cls.build(settings.pop("family", None), **settings)
 
     def to_dict(self) -> dict[str, Any]:
         """Return all fields as JSON-ready values."""
@@ -131,11 +131,12 @@ class DecodeSpec:
 
 def _canonical(key: str, value: Any) -> Any:
     """Return ``value`` in the one form it is stored in: equal settings must have equal digests."""
-    if isinstance(value, str) and key in ("parity", "stop_ids"):
+    lone = {"parity": str, "stop_ids": int}.get(key)
+    if lone is not None and isinstance(value, lone) and not isinstance(value, bool):
         return (value,)
     if isinstance(value, list | tuple):
         return tuple(_canonical(key, part) for part in value) if key == "eos_gamma" else tuple(value)
-    if key in FLOAT_FIELDS and isinstance(value, int) and not isinstance(value, bool):
+    if key in FLOAT_FIELDS and isinstance(value, int) and is_number(value):
         return float(value)
     return value
 
@@ -171,4 +172,6 @@ def _most_steps(settings: Mapping[str, Any]) -> int | None:
     if not is_count(length) or not is_count(block):
         return None
     assert isinstance(length, int) and isinstance(block, int)
-    return length.bit_length() - 1 if settings.get("schedule") == "ascending" else math.ceil(length / block) * block
+    if settings.get("schedule") == "ascending":
+        return length.bit_length() - 1 or None  # one token leaves nothing to double
+    return math.ceil(length / block) * block

@@ -154,15 +154,17 @@ FAMILY_GUARDED = (
 
 def family_traits(family: str) -> FamilyTraits:
     """Return the traits of ``family``; one of an outside package says in ``decodes_like`` whose it shares."""
-    if family in FAMILY_TRAITS:
+    if isinstance(family, str) and family in FAMILY_TRAITS:
         return FAMILY_TRAITS[family]
-    if family not in FAMILIES:
+    if not isinstance(family, str) or family not in FAMILIES:
         raise unknown("model family", family, FAMILIES.names())
     return FAMILY_TRAITS[getattr(FAMILIES.get(family), "decodes_like", "llada")]
 
 
 def policy_fields(policy: str) -> frozenset[str]:
     """Return the fields a policy reads; one of an outside package declares them as ``fields`` of its class."""
+    if not isinstance(policy, str):
+        raise unknown("decoding policy", policy, POLICIES.names())
     if policy in POLICY_FIELDS:
         return POLICY_FIELDS[policy]
     return frozenset(getattr(POLICIES.get(policy), "fields", ()))

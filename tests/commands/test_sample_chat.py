@@ -54,6 +54,11 @@ def test_settings_change_the_forwards_and_the_trace_is_the_step_map():
         (["--set", "gen_length=[1"], "the value of 'gen_length' cannot be read"),
         (["--set", "stop_ids=[7, 5000]"], "5000"),
         (["--set", "cache=block"], "cache 'block' does not work"),
+        (["--set", "policy=null"], "unknown decoding policy 'None'"),
+        (["--set", "policy="], "unknown decoding policy 'None'"),
+        (["--set", "policy=1"], "unknown decoding policy '1'"),
+        (["--set", "parity=null"], "'parity' is out of range: None"),
+        (["--set", "parity=1"], "'parity' is out of range: 1"),
         (["--device", "cdua"], "did you mean 'cuda'"),
         (["--dtype", "bfloat"], "did you mean 'bfloat16'"),
         (["--prompt", "  "], "there is no prompt"),
@@ -62,6 +67,11 @@ def test_settings_change_the_forwards_and_the_trace_is_the_step_map():
 def test_wrong_settings_are_refused(arguments, said):
     done = run("sample", "tiny-countdown", *PROMPT, *arguments)
     assert isinstance(done.exception, UsageError | DataError) and said in str(done.exception)
+
+
+def test_numbers_may_be_written_with_an_exponent():
+    done = run("sample", "tiny-countdown", *PROMPT, "--set", "temperature=1e-1", "--json")
+    assert json.loads(done.stdout)["decode_spec"]["temperature"] == 0.1
 
 
 def test_missing_prompt_and_missing_model_are_named():

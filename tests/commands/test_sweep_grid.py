@@ -52,6 +52,27 @@ def test_a_preset_keeps_its_own_values_and_loses_those_the_policy_does_not_read(
     assert setting.decoding == {"preset": "sdar-8b-chat", "steps": None, "policy": "threshold", "threshold": 0.9}
 
 
+def test_lists_are_values_and_stand_in_the_name_without_commas_or_brackets():
+    base = {**BASE, "eos_rule": "eoser"}
+    grid = parse_grid({}, ["eos_gamma=[0.1, 1.0],[4e-1,1]", "stop_ids=[1,2]"])
+    assert grid == {"eos_gamma": [[0.1, 1.0], [0.4, 1]], "stop_ids": [[1, 2]]}
+    assert labels(grid, base) == ["eos_gamma=0.1+1.0,stop_ids=1+2", "eos_gamma=0.4+1,stop_ids=1+2"]
+    spec = DecodeSpec.build("llada", **expand(base, grid)[1].decoding)
+    assert (spec.eos_gamma, spec.stop_ids) == ((0.4, 1.0), (1, 2))
+    assert labels(parse_grid({}, ["parity=[],[idle_cached_pass]"])) == ["parity=none", "parity=idle_cached_pass"]
+
+
+def test_one_stop_id_per_setting():
+    found = expand(BASE, parse_grid({}, ["stop_ids=1,2"]))
+    assert [DecodeSpec.build("llada", **one.decoding).stop_ids for one in found] == [(1,), (2,)]
+
+
+def test_values_are_read_as_everywhere_else():
+    assert parse_grid({"threshold": "9e-1,.5,1", "cache": "none"}, ["refresh=null"]) == {
+        "threshold": [0.9, 0.5, 1], "cache": ["none"], "refresh": [None],
+    }  # fmt: skip
+
+
 @pytest.mark.parametrize(
     ("options", "others", "said"),
     [
@@ -59,6 +80,7 @@ def test_a_preset_keeps_its_own_values_and_loses_those_the_policy_does_not_read(
         ({"steps": " , "}, [], "no value for 'steps'"),
         ({}, ["steps"], "not key=value"),
         ({}, ["stepz=4"], "did you mean 'steps'"),
+        ({}, ["eos_gamma=[0.1,1"], "the value of 'eos_gamma' cannot be read"),
         ({"policy": "quotta"}, [], "did you mean 'quota'"),
         ({"policy": "threshold", "steps": "4"}, [], "no policy of this sweep reads 'steps'"),
     ],

@@ -236,3 +236,22 @@ def test_what_cannot_work_is_refused():
 def test_generation_settings_are_flagged():
     with pytest.warns(UserWarning, match="threshold has no effect"):
         assert warn_generation_only({"threshold": 0.2, "mc_num": 8}) == ["threshold has no effect on a likelihood task"]
+
+
+@pytest.mark.parametrize(
+    ("key", "wrong"),
+    [
+        ("estimator", None), ("estimator", {}), ("rounding", None), ("mc_num", None), ("mc_num", 8.0),
+        ("batch_size", None), ("batch_size", True), ("seed", 0.0), ("seed", None), ("seed", -1), ("cfg_scale", None),
+        ("cfg_scale", math.nan), ("cfg_scale", 10**400), ("check_greedy", None), ("check_greedy", 1),
+        ("append_eos", 0), ("strata", 0), ("block_length", "4"),
+    ],
+)  # fmt: skip
+def test_an_option_out_of_range_is_named_with_its_value(key, wrong):
+    with pytest.raises(UsageError) as refused:
+        LikelihoodOptions(**{key: wrong})
+    assert key in refused.value.what and str(wrong) in refused.value.what and refused.value.allowed
+
+
+def test_none_stands_for_the_networks_own_where_it_is_the_default():
+    assert LikelihoodOptions(strata=None, block_length=None, append_eos=None) == LikelihoodOptions()

@@ -9,11 +9,12 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from dare_eval.errors import UsageError, unknown
-from dare_eval.spec.checks import is_count
+from dare_eval.spec.checks import is_count, is_number, is_whole
 
 ESTIMATORS = ("auto", "counts", "bernoulli", "blocks", "pseudo", "ar")
 ROUNDINGS = ("floor", "legacy")
 _STRATA = {"counts": 8, "bernoulli": 32, "blocks": 8, "pseudo": 1, "ar": 1}
+_MAY_BE_NONE = ("strata", "block_length", "append_eos")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -48,17 +49,12 @@ class LikelihoodOptions:
         if self.rounding not in ROUNDINGS:
             raise unknown("rounding", self.rounding, ROUNDINGS)
         for key in ("mc_num", "strata", "batch_size", "block_length"):
-            value = getattr(self, key)
-            if value is not None and not is_count(value):
-                raise UsageError(f"likelihood option '{key}' is out of range", seen=value, allowed="an integer above 0")
-        if self.seed != 0 and not is_count(self.seed):
-            raise UsageError("likelihood option 'seed' is out of range", seen=self.seed, allowed="an integer from 0")
-        guidance = self.cfg_scale
-        if isinstance(guidance, bool) or not isinstance(guidance, int | float) or not 0 <= guidance < math.inf:
-            raise UsageError("likelihood option 'cfg_scale' is out of range", seen=guidance, allowed="at least 0")
+            self._require(key, is_count(getattr(self, key)), "an integer above 0")
+        self._require("seed", is_whole(self.seed), "an integer of at least 0")
+        guided = is_number(self.cfg_scale) and 0 <= self.cfg_scale < math.inf
+        self._require("cfg_scale", guided, "a finite number of at least 0")
         for key in ("append_eos", "check_greedy"):
-            if getattr(self, key) not in (True, False, None):
-                raise UsageError(f"likelihood option '{key}' is no switch", seen=getattr(self, key), allowed="a bool")
+            self._require(key, isinstance(getattr(self, key), bool), "True or False")
         if self.strata is not None and self.mc_num % self.strata:
             raise UsageError(
                 "mc_num is not a multiple of strata",
@@ -66,6 +62,12 @@ class LikelihoodOptions:
                 allowed=f"a multiple of {self.strata}",
                 remedy=f"mc_num = {math.ceil(self.mc_num / self.strata) * self.strata}",
             )
+
+    def _require(self, key: str, holds: bool, allowed: str) -> None:
+        """Refuse a value out of range; None stands for "the network's own" where it is the default."""
+        value = getattr(self, key)
+        if not holds and not (value is None and key in _MAY_BE_NONE):
+            raise UsageError(f"likelihood option '{key}' is out of range: {value!r}", seen=repr(value), allowed=allowed)
 
     def resolved_strata(self, estimator: str) -> int:
         """Return the stratum count: the given one, or the largest divisor of mc_num up to the published one."""

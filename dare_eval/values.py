@@ -1,0 +1,86 @@
+"""Values of ``key=value`` options: read as YAML, so that numbers, lists and null are what they look like.
+
+Numbers are those of YAML 1.2 and Python: ``1e-1``, ``.5e3`` and ``1_000`` are numbers and ``010`` is ten, where YAML
+1.1 sees texts and an octal eight.
+"""
+
+from __future__ import annotations
+
+import functools
+import re
+from typing import Any
+
+from dare_eval.errors import UsageError
+
+_DIGITS = r"[0-9]+(?:_[0-9]+)*"
+_INT = re.compile(rf"[-+]?(?:0x[0-9a-fA-F]+|{_DIGITS})$")
+_FLOAT = re.compile(
+    rf"[-+]?(?:{_DIGITS}(?:\.(?:{_DIGITS})?)?(?:[eE][-+]?[0-9]+)?"
+    rf"|\.{_DIGITS}(?:[eE][-+]?[0-9]+)?|\.(?:inf|Inf|INF))$|\.(?:nan|NaN|NAN)$"
+)
+_BRACKETS = {"[": 1, "{": 1, "]": -1, "}": -1}
+
+
+def read_value(key: str, text: str) -> Any:
+    """Return ``text`` as a value; raises ``UsageError`` when it is no YAML."""
+    import yaml
+
+    try:
+        return yaml.load(text, Loader=_loader())
+    except (yaml.YAMLError, ValueError) as error:  # ValueError: a date that no calendar has
+        problem = getattr(error, "problem", None) or str(error)
+        raise UsageError(
+            f"the value of '{key}' cannot be read: {problem}",
+            seen=text,
+            allowed="a number, a text, a list as in [1, 2], or null",
+            remedy=f"quote it: '{key}=...'",
+        ) from error
+
+
+def read_values(key: str, text: str) -> list[Any]:
+    """Return the values of ``text`` between its commas; those inside brackets or quotes separate nothing.
+
+    Raises ``UsageError`` when one of them is no YAML.
+    """
+    return [read_value(key, part) for part in split_values(text) if part]
+
+
+def split_values(text: str) -> list[str]:
+    """Return the parts of ``text`` between the commas outside of brackets and quotes, stripped."""
+    parts, depth, quote = [""], 0, ""
+    for sign in text:
+        if quote:
+            quote = "" if sign == quote else quote
+        elif sign in "'\"" and parts[-1].rstrip()[-1:] in ("", *"[{,:"):
+            quote = sign
+        else:
+            depth += _BRACKETS.get(sign, 0)
+        if sign == "," and not quote and depth <= 0:
+            parts.append("")
+        else:
+            parts[-1] += sign
+    return [part.strip() for part in parts]
+
+
+@functools.cache
+def _loader() -> Any:
+    """Return the safe loader with the numbers above in the place of YAML 1.1's."""
+    import yaml
+
+    class Loader(yaml.SafeLoader):
+        pass
+
+    numbers = ("tag:yaml.org,2002:int", "tag:yaml.org,2002:float")
+    Loader.yaml_implicit_resolvers = {
+        sign: [(tag, pattern) for tag, pattern in found if tag not in numbers]
+        for sign, found in yaml.SafeLoader.yaml_implicit_resolvers.items()
+    }
+    Loader.add_implicit_resolver(numbers[0], _INT, list("-+0123456789"))
+    Loader.add_implicit_resolver(numbers[1], _FLOAT, list("-+.0123456789"))
+    Loader.add_constructor(numbers[0], _whole_number)
+    return Loader
+
+
+def _whole_number(loader: Any, node: Any) -> int:
+    text = str(loader.construct_scalar(node))
+    return int(text, 16 if "x" in text else 10)

@@ -1,0 +1,73 @@
+"""Values of ``key=value`` options are numbers in every usual notation, and what a text looks like otherwise."""
+
+from __future__ import annotations
+
+import hypothesis.strategies as st
+import pytest
+from hypothesis import given
+
+from dare_eval.errors import UsageError
+from dare_eval.values import read_value, read_values, split_values
+
+
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [
+        ("1e-1", 0.1),
+        ("1E5", 1e5),
+        ("-2.5e+3", -2500.0),
+        (".5e1", 5.0),
+        ("1.", 1.0),
+        (".25", 0.25),
+        ("1_000", 1000),
+        ("010", 10),
+        ("0x1F", 31),
+        ("+7", 7),
+        ("[1e-1, 1]", [0.1, 1]),
+        (".inf", float("inf")),
+        ("null", None),
+        ("", None),
+        ("none", "none"),
+        ("true", True),
+        ("'1e-1'", "1e-1"),
+        ("1:30", "1:30"),
+        ("1e", "1e"),
+        ("0.6.0", "0.6.0"),
+        ("http://127.0.0.1:30000", "http://127.0.0.1:30000"),
+    ],
+)
+def test_values(text, value):
+    found = read_value("key", text)
+    assert found == value and type(found) is type(value)
+
+
+@given(st.floats(allow_nan=False, allow_infinity=False) | st.integers())
+def test_every_number_that_python_writes_comes_back(number):
+    found = read_value("key", str(number))
+    assert found == number and type(found) is type(number)
+
+
+@pytest.mark.parametrize("text", ["[1", "a: b: c", "2024-99-99", "9" * 5000, "!!python/name:os.system"])
+def test_what_cannot_be_read_is_named(text):
+    with pytest.raises(UsageError, match="the value of 'seed' cannot be read"):
+        read_value("seed", text)
+
+
+@pytest.mark.parametrize(
+    ("text", "parts"),
+    [
+        ("1,2", ["1", "2"]),
+        ("[1, 2],[3]", ["[1, 2]", "[3]"]),
+        ("{a: [1, 2], b: 3}, 4", ["{a: [1, 2], b: 3}", "4"]),
+        ("'a,b', c", ["'a,b'", "c"]),
+        ('["x]", 1], 2', ['["x]", 1]', "2"]),
+        ("it's,1", ["it's", "1"]),
+        (" ,", ["", ""]),
+    ],
+)
+def test_commas_inside_brackets_and_quotes_separate_nothing(text, parts):
+    assert split_values(text) == parts
+
+
+def test_several_values():
+    assert read_values("key", "1e0, [a, 2], ,none") == [1.0, ["a", 2], "none"]
