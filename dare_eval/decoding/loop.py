@@ -178,6 +178,8 @@ class _Run:
             if editor is not None and edit_RM is not None:
                 busy = editor.unstable(work.rows, before, work.masks, edit_RM.any(-1).tolist())
             self._drop(work, busy, index)
+            if index == 0 or counts is None or not len(work.rows):
+                self.sampler.check()
             index += 1
 
     def _masks_left(self, rows: Rows, block: Block) -> list[int]:

@@ -4,7 +4,7 @@ The head runs here, in chunks, so that logits exist for few positions at a time;
 least. The mask is never proposed, but keeps its share of the probability in the score. Ties go to the lowest id.
 Which distribution the score is read from follows the family: LLaDA, SDAR and LLaDA2 rank by the plain softmax, Dream
 by the softmax after temperature and filters. Dream cuts by top-p before top-k, the others the other way round; each
-as published.
+as published. Logits that are not finite are noted on the device and refused where the loop waits for it anyway.
 
 Scores: ``confidence`` p(x0); ``margin`` p(1) - p(2); ``entropy`` sum p log(p + 1e-10), the negative entropy.
 
@@ -13,13 +13,20 @@ Legend: N positions, D width, V vocabulary.
 
 from __future__ import annotations
 
+import math
+
 import torch
 from torch import Tensor
 
 from dare_eval.decoding.denoiser import Denoiser
+from dare_eval.errors import DareError, DataError, UsageError
+from dare_eval.spec import DecodeSpec
 
 CHUNK_ELEMENTS = 2**24
 """Logits held at a time, in elements (64 MiB in float32)."""
+COLDEST = 2.0**-100
+"""Temperatures below are taken as this one: the limit already, and float32 does not overflow. A power of two keeps
+equal logits equal and different ones different."""
 
 
 class ValueSampler:
@@ -33,6 +40,7 @@ class ValueSampler:
         self.draws = spec.temperature > 0 or "sample_at_zero_temperature" in spec.parity
         self.scores_drawn = spec.family == "dream" or "truncated_confidence" in spec.parity
         self.chunk = max(1, CHUNK_ELEMENTS // config.vocab_size)
+        self._sum: Tensor | None = None
 
     def propose(self, hidden_ND: Tensor, free_ND: Tensor | None, uniform_N: Tensor | None) -> tuple[Tensor, Tensor]:
         """Return proposed tokens [N] and their scores [N]; ``uniform_N`` are the draws at a temperature above 0."""
@@ -46,19 +54,42 @@ class ValueSampler:
         tokens, scores = zip(*pieces, strict=True)
         return torch.cat(tokens), torch.cat(scores)
 
+    def check(self) -> None:
+        """Refuse logits since the last check that were not finite; waits for the device.
+
+        Raises ``UsageError`` under guidance, else ``DataError``.
+        """
+        total, self._sum = self._sum, None
+        if total is not None and not math.isfinite(total.item()):
+            raise not_finite(self.spec)
+
     def _one_chunk(self, logits_NV: Tensor, uniform_N: Tensor | None) -> tuple[Tensor, Tensor]:
         if self.spec.eos_rule == "logits_eos_inf":
             logits_NV[:, self.eos_id] = -torch.inf
         drawn_NV = self._shape(logits_NV)
         kept_N = drawn_NV[:, self.mask_id].clone()
         drawn_NV[:, self.mask_id] = -torch.inf
-        tokens_N = drawn_NV.max(-1).indices if uniform_N is None else draw(drawn_NV, uniform_N)
+        if uniform_N is None:
+            top_N, tokens_N = drawn_NV.max(-1)
+        else:
+            top_N = drawn_NV.amax(-1)
+            tokens_N = draw(drawn_NV, uniform_N, top_N)
         drawn_NV[:, self.mask_id] = kept_N
-        return tokens_N, self._rank(drawn_NV if self.scores_drawn else logits_NV, tokens_N)
+        scores_N = self._rank(drawn_NV if self.scores_drawn else logits_NV, tokens_N)
+        self._note(top_N, scores_N)
+        return tokens_N, scores_N
+
+    def _note(self, top_N: Tensor, scores_N: Tensor) -> None:
+        """Add up what is finite exactly when every position had a best logit and a score.
+
+        NaN anywhere in a row makes its maximum NaN; single -inf entries (filters, a barred EOS) are legitimate.
+        """
+        total = (top_N + scores_N).sum(dtype=torch.float64)
+        self._sum = total if self._sum is None else self._sum + total
 
     def _shape(self, logits_NV: Tensor) -> Tensor:
         """Return the logits that tokens are drawn from: temperature, then the filters in the family's order."""
-        shaped_NV = logits_NV / self.spec.temperature if self.spec.temperature > 0 else logits_NV
+        shaped_NV = logits_NV / max(self.spec.temperature, COLDEST) if self.spec.temperature > 0 else logits_NV
         if not self.filtered:
             return shaped_NV
         shaped_NV = shaped_NV.clone() if shaped_NV is logits_NV else shaped_NV
@@ -79,30 +110,59 @@ class ValueSampler:
         if self.score == "entropy":
             probs_NV = logits_NV.softmax(-1)
             return (probs_NV * (probs_NV + 1e-10).log()).sum(-1)
-        if self.spec.eos_rule == "confidence_eos_eot_inf":
-            logits_NV = self._without_ends(logits_NV)
+        barred = self._barred()
+        for token in barred:
+            logits_NV[:, token] = -torch.inf
         # One fused kernel; on the CPU many times faster than logsumexp over a vocabulary.
-        return logits_NV.softmax(-1).gather(-1, tokens_N[:, None])[:, 0]
+        scores_N = logits_NV.softmax(-1).gather(-1, tokens_N[:, None])[:, 0]
+        for token in barred:
+            # Where filters left nothing but this token, the softmax above has nothing to divide by.
+            scores_N = scores_N.masked_fill(tokens_N == token, 0.0)
+        return scores_N
 
-    def _without_ends(self, logits_NV: Tensor) -> Tensor:
-        """Take EOS and EOT out of the softmax: their proposals get confidence 0, the others are renormalised."""
+    def _barred(self) -> list[int]:
+        """Return the end tokens whose proposals get confidence 0; the softmax of the others goes without them."""
+        if self.spec.eos_rule != "confidence_eos_eot_inf":
+            return []
         spares_eos = self.spec.temperature > 0 and "eos_kept_when_sampling" in self.spec.parity
-        for token in (None if spares_eos else self.eos_id, self.eot_id):
-            if token is not None:
-                logits_NV[:, token] = -torch.inf
-        return logits_NV
+        return [token for token in (None if spares_eos else self.eos_id, self.eot_id) if token is not None]
 
 
-def draw(logits_NV: Tensor, uniform_N: Tensor) -> Tensor:
+def not_finite(spec: DecodeSpec) -> DareError:
+    """Return the error for logits that are no finite numbers."""
+    what = f"the logits of a network of family '{spec.family}' are not finite: its tokens and scores mean nothing"
+    seen = f"NaN or infinity, with dtype = {spec.dtype}, cfg_scale = {spec.cfg_scale:g}"
+    if spec.cfg_scale > 0:
+        return UsageError(
+            what,
+            seen=seen,
+            allowed="a guidance scale whose logits stay finite (published scales are below 10)",
+            remedy="a smaller cfg_scale; when the error stays at cfg_scale = 0, check the weights",
+        )
+    narrow = spec.dtype == "float16"
+    return DataError(
+        what,
+        seen=seen,
+        allowed="finite logits for at least one token that may be proposed",
+        remedy="dtype = bfloat16 or float32 (float16 overflows at 65504)" if narrow else "check the weight files",
+    )
+
+
+def draw(logits_NV: Tensor, uniform_N: Tensor, top_N: Tensor | None = None) -> Tensor:
     """Return one sample per row from softmax(logits) by inverting the distribution function, [N].
 
-    One uniform number per row in float64: the sample depends on the row's own draw only.
+    One uniform number per row in float64: the sample depends on the row's own draw only. ``top_N`` are the rows'
+    largest logits where the caller has them.
     """
-    mass_NV = (logits_NV.double() - logits_NV.amax(-1, keepdim=True).double()).exp_()
-    cumulative_NV = mass_NV.cumsum(-1)
-    target_N1 = (uniform_N.to(cumulative_NV.device) * cumulative_NV[:, -1])[:, None]
-    # The first value whose cumulative mass exceeds the target has mass of its own.
-    return torch.searchsorted(cumulative_NV, target_N1, right=True)[:, 0].clamp_max(logits_NV.shape[-1] - 1)
+    top_N = logits_NV.amax(-1) if top_N is None else top_N
+    cumulative_NV = (logits_NV.double() - top_N[:, None].double()).exp_().cumsum(-1)
+    total_N1 = cumulative_NV[:, -1:].contiguous()
+    target_N1 = uniform_N.to(cumulative_NV.device)[:, None] * total_N1
+    # The first value whose cumulative mass exceeds the target has mass of its own. A target rounded up to the whole
+    # mass is exceeded nowhere: then it is the last value that has mass, never a barred one behind it.
+    first_N1 = torch.searchsorted(cumulative_NV, target_N1, right=True)
+    last_N1 = torch.searchsorted(cumulative_NV, total_N1)
+    return torch.minimum(first_N1, last_N1)[:, 0].clamp_max(logits_NV.shape[-1] - 1)
 
 
 def keep_top_k(logits_NV: Tensor, count: int) -> Tensor:

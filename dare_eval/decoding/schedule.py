@@ -101,11 +101,14 @@ class Budget:
         return 1.0 / (block.steps - index) if self.fractions is None else float(self.fractions[index].item())
 
     def progress(self, block: Block, index: int) -> float:
-        """Return EOSER's time in [0, 1]; as published, ``index`` restarts per block and the total does not."""
+        """Return EOSER's time in [0, 1]; as published, ``index`` restarts per block and the total does not.
+
+        It stays at 1 in passes behind the planned ones (policy ``carry`` prolongs a block).
+        """
         total = self.spec.steps or 1
         if self.spec.schedule == "ascending":
-            return float((1 << (block.first_step + index + 1)) - 1) / (1 << total)
-        return index / (total - 1) if total > 1 else 1.0
+            return min(float((1 << (block.first_step + index + 1)) - 1) / (1 << total), 1.0)
+        return min(index / (total - 1), 1.0) if total > 1 else 1.0
 
 
 def share(total: int, steps: int, index: int) -> int:

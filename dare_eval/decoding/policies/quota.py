@@ -11,6 +11,7 @@ from typing import ClassVar
 from torch import Tensor
 
 from dare_eval.decoding.policies.base import Policy
+from dare_eval.decoding.sampler import COLDEST
 from dare_eval.decoding.step import Step, best
 from dare_eval.spec import DecodeSpec
 
@@ -33,7 +34,8 @@ class Quota(Policy):
         score_RM = step.score_RM
         if step.uniform_RM is not None and self.spec.alg_temp is not None:
             # Adding Gumbel noise and taking the largest draws without replacement.
-            score_RM = score_RM / self.spec.alg_temp - (-step.uniform_RM.clamp_min(1e-300).log()).log()
+            temperature = max(self.spec.alg_temp, COLDEST)
+            score_RM = score_RM / temperature - (-step.uniform_RM.clamp_min(1e-300).log()).log()
         return best(step, score_RM, step.due)
 
 
