@@ -19,7 +19,9 @@ from tests.decoding.toy import ToyNetwork, constant
 
 def table_network(row, family: str = "llada", **config) -> ToyNetwork:
     """Return a network that gives every position the same logits, the mask last."""
-    return ToyNetwork(constant(dict.fromkeys(range(64), row), len(row)), len(row), len(row) - 1, family=family, **config)
+    return ToyNetwork(
+        constant(dict.fromkeys(range(64), row), len(row)), len(row), len(row) - 1, family=family, **config
+    )
 
 
 @pytest.mark.parametrize("settings", [{"temperature": 1.0}, {}, {"policy": "random"}, {"cache": "prefix"}])
