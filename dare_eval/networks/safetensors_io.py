@@ -2,12 +2,14 @@
 
 The format is a length, a JSON header and raw bytes. Reading it here, instead of mapping the file, gives errors that
 name file and key, needs no second copy, and leaves no tensor bound to a file that a later save may replace.
-Sharded checkpoints are followed through ``model.safetensors.index.json``.
+Sharded checkpoints are followed through ``model.safetensors.index.json``: a tensor is read from the shard that
+``weight_map`` names, and copies of it in other shards are left alone, with a warning.
 """
 
 from __future__ import annotations
 
 import json
+import logging
 import math
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
@@ -23,6 +25,7 @@ from dare_eval.networks.config import read_json
 INDEX = "model.safetensors.index.json"
 SINGLE = "model.safetensors"
 REMEDY = "copy or download the file again"
+LOG = logging.getLogger(__name__)
 DTYPES = {
     "F64": torch.float64,
     "F32": torch.float32,
@@ -55,7 +58,8 @@ class Entry:
 def list_tensors(folder: Path) -> dict[str, Entry]:
     """Return every tensor of a checkpoint by key, headers checked against file sizes.
 
-    Raises ``DataError`` for missing, corrupt or truncated files and for an index that disagrees with its shards.
+    Raises ``DataError`` for missing, corrupt or truncated files, for an index that names other files than those of its
+    folder or tensors that the named shard lacks, and for a tensor it does not list that lies in several shards.
     """
     if not (folder / INDEX).is_file():
         if not (folder / SINGLE).is_file():
@@ -64,13 +68,50 @@ def list_tensors(folder: Path) -> dict[str, Entry]:
     placed = read_json(folder / INDEX).get("weight_map")
     if not isinstance(placed, dict):
         raise DataError(f"{INDEX} has no weight_map", seen=folder / INDEX, remedy=REMEDY)
-    entries: dict[str, Entry] = {}
-    for name in sorted(set(placed.values())):
-        entries |= read_header(folder / name)
-    lost = sorted(key for key, name in placed.items() if key not in entries or entries[key].file.name != name)
+    for key, name in placed.items():
+        _check_name(key, name)
+    shards = {name: read_header(folder / name) for name in sorted(set(placed.values()))}
+    lost = sorted(key for key, name in placed.items() if key not in shards[name])
     if lost:
-        raise DataError(f"{INDEX} names tensors that its shards lack", seen=_some(lost), remedy=REMEDY)
-    return entries
+        raise DataError(
+            f"{INDEX} names tensors that the named shards lack",
+            seen=_some([f"{key} ({placed[key]})" for key in lost]),
+            remedy=REMEDY,
+        )
+    entries = {key: shards[name][key] for key, name in placed.items()}
+    return entries | _not_listed(placed, shards)
+
+
+def _check_name(key: str, name: Any) -> None:
+    """Refuse what is no name of a file in the checkpoint's own folder."""
+    if not isinstance(name, str) or name in ("", "..") or "\0" in name or name != Path(name).name or "\\" in name:
+        raise DataError(
+            f"{INDEX} names no file for '{key}'",
+            seen=repr(name),
+            allowed="the name of a shard in the same folder",
+            remedy=REMEDY,
+        )
+
+
+def _not_listed(placed: Mapping[str, str], shards: Mapping[str, dict[str, Entry]]) -> dict[str, Entry]:
+    """Return the tensors that ``weight_map`` does not list; warn of copies of those that it places elsewhere."""
+    found: dict[str, Entry] = {}
+    for name, entries in shards.items():
+        stray = sorted(key for key in entries if placed.get(key, name) != name)
+        if stray:
+            LOG.warning(
+                "%s holds copies of tensors that %s places in other shards; not read: %s", name, INDEX, _some(stray)
+            )
+        for key in entries.keys() - placed.keys():
+            if key in found:
+                raise DataError(
+                    f"{INDEX} does not say which shard '{key}' is read from",
+                    seen=f"{found[key].file.name}, {name}",
+                    allowed="every tensor listed in weight_map",
+                    remedy=REMEDY,
+                )
+            found[key] = entries[key]
+    return found
 
 
 def read_header(path: Path) -> dict[str, Entry]:
@@ -86,6 +127,8 @@ def read_header(path: Path) -> dict[str, Entry]:
         raise DataError(f"{path.name} is missing", seen=path, remedy=REMEDY) from error
     except (json.JSONDecodeError, UnicodeDecodeError) as error:
         raise DataError(f"{path.name} has a corrupt header: {error}", seen=path, remedy=REMEDY) from error
+    except OSError as error:
+        raise DataError(f"{path.name} cannot be read: {error.strerror}", seen=path, remedy=REMEDY) from error
     if not isinstance(header, dict):
         raise DataError(f"{path.name} has a corrupt header", seen=type(header).__name__, remedy=REMEDY)
     header.pop("__metadata__", None)
