@@ -127,8 +127,8 @@ class DiffusionModel(PreTrainedModel):
 @cache
 def register() -> None:
     """Register every family with the Auto classes; calling it again changes nothing."""
-    for name in FAMILIES.names():
-        for model_type in FAMILIES.get(name).model_types:
+    for family in FAMILIES.loadable().values():
+        for model_type in family.model_types:
             stem = "".join(part.capitalize() for part in model_type.split("_"))
             # transformers writes an __init__ into each config class that has none of its own.
             facts = {"model_type": model_type, "__module__": __name__, "__init__": DiffusionConfig.__init__}

@@ -12,19 +12,30 @@ the family's published defaults. No torch here: a config is checked before a wei
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from dare_eval.errors import DataError, UsageError, unknown
+from dare_eval.errors import DataError, SetupError, UsageError, unknown
 from dare_eval.networks.names import KeyNames
 from dare_eval.spec import FAMILIES, check_token_ids
+from dare_eval.spec.checks import is_count
 
 if TYPE_CHECKING:
     from dare_eval.networks.families.base import Family
 
 TOKEN_KEYS = ("mask_id", "pad_id", "eos_id", "eot_id", "bos_id")
+MOE_KEYS = {
+    "experts": "num_experts",
+    "top_k": "num_experts_per_tok",
+    "expert_ffn": "width of an expert (moe_intermediate_size, expert_intermediate_size)",
+    "groups": "n_group",
+    "top_groups": "topk_group",
+    "shared_ffn": "width of the shared expert (num_shared_experts, shared_expert_intermediate_size)",
+}
+"""Fields of ``MoEConfig`` by what a config.json calls them."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -52,6 +63,16 @@ class MoEConfig:
 
     def __post_init__(self) -> None:
         """Refuse a routing that cannot be carried out."""
+        for key in ("experts", "top_k", "expert_ffn", "groups", "top_groups", "shared_ffn"):
+            value = getattr(self, key)
+            if not is_count(value) and not (key == "shared_ffn" and value in (None, 0)):
+                raise DataError(
+                    f"config.json gives no usable {MOE_KEYS[key]}", seen=repr(value), allowed="an integer above 0"
+                )
+        if isinstance(self.scale, bool) or not isinstance(self.scale, int | float) or not math.isfinite(self.scale):
+            raise DataError(
+                "config.json gives no usable routed_scaling_factor", seen=repr(self.scale), allowed="a finite number"
+            )
         if self.experts % self.groups:
             raise DataError(
                 "the experts do not divide into the routing groups",
@@ -141,7 +162,8 @@ def make_config(
     raw: Mapping[str, Any], *, folder: Path | None = None, token_ids: Mapping[str, int] | None = None
 ) -> NetworkConfig:
     """Return the config for the mapping ``raw`` (the content of a config.json), checked."""
-    from dare_eval.networks.token_ids import find_token_ids
+    from dare_eval.networks.field_checks import check_fields, check_sizes
+    from dare_eval.networks.token_ids import check_ends, find_token_ids
 
     for key in token_ids or {}:
         if key not in TOKEN_KEYS:
@@ -149,30 +171,68 @@ def make_config(
     family = find_family(raw)
     try:
         fields = family.parse(raw)
-    except (TypeError, ValueError, AttributeError, ZeroDivisionError) as error:
+    except (TypeError, ValueError, AttributeError, ArithmeticError, LookupError) as error:
         raise DataError(
-            f"config.json of family '{family.name}' holds a value of the wrong type: {error}",
-            seen=", ".join(f"{key} {value!r}" for key, value in raw.items() if isinstance(value, str | float))[:300],
-            allowed="whole numbers as sizes",
+            f"family '{family.name}' cannot read config.json, which lacks a key or holds a value of the wrong type: "
+            f"{type(error).__name__}: {error}",
+            seen=", ".join(f"{key} {value!r}" for key, value in raw.items())[:300],
+            allowed="the keys and types that a published checkpoint of this family has",
         ) from error
+    check_fields(family, fields)
+    check_sizes(fields)
     ids = find_token_ids(raw, family, folder, fields["vocab_size"], token_ids or {})
     check_token_ids(mask_id=ids["mask_id"], pad_id=ids["pad_id"], vocab_size=fields["vocab_size"])
-    _check_sizes(fields)
+    check_ends(ids)
     return NetworkConfig(family=family.name, raw=dict(raw), **fields, **ids)
 
 
 def find_family(raw: Mapping[str, Any]) -> Family:
-    """Return the family whose model_type or architecture ``raw`` names; raises ``UsageError`` for none."""
-    families: list[Family] = [FAMILIES.get(name) for name in FAMILIES.names()]
-    model_type = raw.get("model_type")
-    for family in families:
-        if model_type in family.model_types:
-            return family
-    for family in families:
-        if set(raw.get("architectures") or ()) & set(family.architectures):
-            return family
-    known = [kind for family in families for kind in family.model_types]
+    """Return the family whose model_type, else whose architecture ``raw`` names.
+
+    Raises ``UsageError`` for none and for several (an outside package may not take a name that another family has),
+    ``DataError`` for names of the wrong type, ``SetupError`` when an outside package brings the family broken.
+    """
+    model_type, architectures = _stated_names(raw)
+    families: dict[str, Family] = FAMILIES.loadable()
+    by_type = [name for name, family in families.items() if model_type in family.model_types]
+    by_class = [name for name, family in families.items() if set(architectures) & set(family.architectures)]
+    if by_type or by_class:
+        return _only(by_type or by_class, f"model_type '{model_type}'" if by_type else f"architectures {architectures}")
+    if model_type is not None and model_type in FAMILIES:
+        FAMILIES.get(model_type)  # one that was left out above because it is broken says so here
+    known = [kind for family in families.values() for kind in family.model_types]
     raise unknown("model_type", str(model_type), known, remedy="add a family through the entry points 'dare.families'")
+
+
+def _stated_names(raw: Mapping[str, Any]) -> tuple[str | None, list[str]]:
+    model_type, architectures = raw.get("model_type"), raw.get("architectures")
+    if model_type is not None and not isinstance(model_type, str):
+        raise DataError("config.json gives no usable model_type", seen=repr(model_type), allowed="a name")
+    listed = [] if architectures is None else architectures
+    if not isinstance(listed, list | tuple) or not all(isinstance(name, str) for name in listed):
+        raise DataError(
+            "config.json gives no usable architectures", seen=repr(architectures), allowed="a list of names"
+        )
+    return model_type, list(listed)
+
+
+def _only(names: list[str], claimed: str) -> Family:
+    if len(names) > 1:
+        raise UsageError(
+            f"{claimed} means several families: {', '.join(names)}",
+            seen="; ".join(f"{name}: {FAMILIES.source(name)}" for name in names),
+            allowed="one family for each model_type and architecture",
+            remedy="give the family of the outside package names of its own, or uninstall that package",
+        )
+    family: Family = FAMILIES.get(names[0])
+    if family.name != names[0]:
+        raise SetupError(
+            f"the family '{names[0]}' calls itself '{family.name}'",
+            seen=FAMILIES.source(names[0]),
+            allowed="one name",
+            remedy=f"name = '{names[0]}' in that Family, or rename the entry point",
+        )
+    return family
 
 
 def read_json(path: Path) -> dict[str, Any]:
@@ -183,27 +243,10 @@ def read_json(path: Path) -> dict[str, Any]:
         raise DataError(f"{path.name} is missing", seen=path, remedy="point to a checkpoint folder") from error
     except (json.JSONDecodeError, UnicodeDecodeError) as error:
         raise DataError(f"{path.name} is not valid JSON: {error}", seen=path, remedy="restore the file") from error
+    except OSError as error:
+        raise DataError(
+            f"{path.name} cannot be read: {error.strerror}", seen=path, remedy="restore the file"
+        ) from error
     if not isinstance(content, dict):
         raise DataError(f"{path.name} holds no mapping", seen=type(content).__name__, allowed="a JSON object")
     return content
-
-
-def _check_sizes(fields: Mapping[str, Any]) -> None:
-    for key in ("vocab_size", "width", "layers", "heads", "kv_heads", "head_dim", "ffn", "context_length"):
-        if not isinstance(fields[key], int) or fields[key] < 1:
-            raise DataError(f"config.json gives no usable {key}", seen=fields[key], allowed="an integer above 0")
-    if fields["rotary_dim"] % 2:
-        raise UsageError(
-            "rotary positions turn pairs of a head's dimensions, and one head has an odd number of them",
-            seen=f"width {fields['width']}, {fields['heads']} heads: {fields['rotary_dim']} dimensions each",
-            allowed="an even number of dimensions per head",
-        )
-    if fields["heads"] % fields["kv_heads"]:
-        raise UsageError(
-            "the number of heads is not a multiple of the number of key/value heads",
-            seen=f"{fields['heads']} heads, {fields['kv_heads']} key/value heads",
-            allowed=f"a divisor of {fields['heads']}",
-        )
-    block = fields.get("block_length")
-    if block is not None and (not isinstance(block, int) or block < 1):
-        raise DataError("block_size is out of range", seen=block, allowed="an integer above 0")

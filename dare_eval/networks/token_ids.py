@@ -6,13 +6,13 @@ mask token is refused rather than given an id of another vocabulary. Tokenizatio
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from dare_eval.errors import DataError
+from dare_eval.errors import DataError, UsageError
+from dare_eval.networks.config import read_json
 
 if TYPE_CHECKING:
     from dare_eval.networks.families.base import Family
@@ -28,25 +28,40 @@ class TokenFiles:
         """Return the content of ``name``, empty when the file is absent or the folder unknown."""
         if self.folder is None or not (self.folder / name).is_file():
             return {}
-        try:
-            content = json.loads((self.folder / name).read_text(encoding="utf-8"))
-        except (json.JSONDecodeError, UnicodeDecodeError) as error:
-            raise DataError(f"{name} is not valid JSON: {error}", seen=self.folder / name) from error
-        return content if isinstance(content, dict) else {}
+        return read_json(self.folder / name)
 
     @cached_property
     def added(self) -> dict[str, int]:
         """Id of each added token, by its text."""
-        declared = self.read("tokenizer_config.json").get("added_tokens_decoder") or {}
-        ids = {entry["content"]: int(number) for number, entry in declared.items()}
-        if ids:
-            return ids
-        return {entry["content"]: int(entry["id"]) for entry in self.read("tokenizer.json").get("added_tokens") or []}
+        return self._added("tokenizer_config.json", "added_tokens_decoder") or self._added(
+            "tokenizer.json", "added_tokens"
+        )
+
+    def _added(self, name: str, key: str) -> dict[str, int]:
+        declared: Any = self.read(name).get(key) or []
+        try:
+            by_id = key == "added_tokens_decoder" and declared
+            entries = declared.items() if by_id else [(entry["id"], entry) for entry in declared]
+            return {entry["content"]: int(number) for number, entry in entries}
+        except (AttributeError, LookupError, TypeError, ValueError) as error:
+            raise DataError(
+                f"{name} declares its added tokens wrongly",
+                seen=f"{key} = {declared!r}"[:300],
+                allowed="the content and id of each token",
+                remedy=f"restore {name} from the published checkpoint",
+            ) from error
 
     def role(self, key: str) -> int | None:
         """Return the id of the token that tokenizer_config.json gives the role ``key`` (``mask_token``, ...)."""
         token = self.read("tokenizer_config.json").get(key)
         text = token.get("content") if isinstance(token, dict) else token
+        if text is not None and not isinstance(text, str):
+            raise DataError(
+                f"tokenizer_config.json gives no usable {key}",
+                seen=repr(token),
+                allowed="the text of a token",
+                remedy=f"correct {key} in tokenizer_config.json",
+            )
         return self.added.get(text) if text is not None else None
 
 
@@ -56,11 +71,15 @@ def find_token_ids(
     """Return ``mask_id, pad_id, eos_id, eot_id, bos_id, stop_ids``; an id that nothing names is None."""
     files = TokenFiles(folder)
     generation = files.read("generation_config.json")
-    ends = _listed(raw.get("eos_token_id")) + _listed(generation.get("eos_token_id"))
+    ends = _stated(raw, "config.json", "eos_token_id") + _stated(generation, "generation_config.json", "eos_token_id")
+    for key, value in overrides.items():
+        if value is not None and not is_id(value):
+            raise UsageError(f"{key} is no token id", seen=repr(value), allowed="an integer of at least 0")
     found: dict[str, Any] = {}
     for role in ("mask", "pad", "eos", "eot", "bos"):
         default = family.token_ids.get(role)
-        stated = ends[0] if role == "eos" and ends else raw.get(f"{role}_token_id")
+        own = ends if role == "eos" else _stated(raw, "config.json", f"{role}_token_id")
+        stated = own[0] if own else None
         from_tokenizer = files.role(f"{role}_token")
         if role == "eot":
             from_tokenizer = files.added.get(family.special_tokens.get(role, ""))
@@ -92,7 +111,34 @@ def _complete(found: dict[str, Any], ends: list[int], vocab_size: int) -> dict[s
     return found
 
 
-def _listed(value: Any) -> list[int]:
+def check_ends(ids: Mapping[str, Any]) -> None:
+    """Refuse a mask token that would also end a response: decoding never produces it, so no response could end."""
+    if ids["mask_id"] in ids["stop_ids"]:
+        raise DataError(
+            "the mask token is also a token that ends a response, and decoding never produces the mask token",
+            seen=f"mask_token_id = {ids['mask_id']}, tokens that end a response = {list(ids['stop_ids'])}",
+            allowed="an eos_token_id and an eot_token_id that differ from mask_token_id",
+            remedy="correct eos_token_id in config.json and generation_config.json",
+        )
+
+
+def is_id(value: Any) -> bool:
+    """Return whether ``value`` is an integer (a bool is not)."""
+    return isinstance(value, int) and not isinstance(value, bool)
+
+
+def _stated(content: Mapping[str, Any], file: str, key: str) -> list[int]:
+    """Return the ids that ``file`` states under ``key``; only EOS may have several."""
+    value = content.get(key)
     if value is None:
         return []
-    return list(value) if isinstance(value, list | tuple) else [value]
+    several = key == "eos_token_id"
+    listed = list(value) if several and isinstance(value, list | tuple) else [value]
+    if not listed or not all(is_id(number) for number in listed):
+        raise DataError(
+            f"{file} gives no usable {key}",
+            seen=repr(value)[:300],
+            allowed="a token id, or a list of token ids" if several else "a token id",
+            remedy=f"correct {key} in {file}",
+        )
+    return listed

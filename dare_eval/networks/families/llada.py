@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from dare_eval.networks.families.base import Family, Raw, need, require, rope_theta
+from dare_eval.networks.families.base import Family, Raw, count, given, number, require, rope_theta
 from dare_eval.networks.names import LLADA_NAMES
 
 CHAT_TEMPLATE = (
@@ -37,22 +37,23 @@ def parse(raw: Raw) -> dict[str, Any]:
         ("scale_logits", (False,)),
     ):
         require(raw, key, *allowed)
-    width, heads = need(raw, "d_model"), need(raw, "n_heads")
-    kv_heads = raw.get("n_kv_heads") or (1 if raw.get("multi_query_attention") else heads)
+    width, heads = count(raw, "d_model"), count(raw, "n_heads")
+    shared = 1 if raw.get("multi_query_attention") else heads
+    stated_ffn = raw.get("mlp_hidden_size")
     return {
         "names": LLADA_NAMES,
-        "vocab_size": raw.get("embedding_size") or need(raw, "vocab_size"),
+        "vocab_size": count(raw, "vocab_size" if raw.get("embedding_size") is None else "embedding_size"),
         "width": width,
-        "layers": need(raw, "n_layers"),
+        "layers": count(raw, "n_layers"),
         "heads": heads,
-        "kv_heads": kv_heads,
+        "kv_heads": given(raw, "n_kv_heads", shared),
         "head_dim": width // heads,
-        "ffn": raw.get("mlp_hidden_size") or raw.get("mlp_ratio", 4) * width,
-        "norm_eps": float(raw.get("rms_norm_eps", 1e-5)),
+        "ffn": raw.get("mlp_ratio", 4) * width if stated_ffn is None else stated_ffn,
+        "norm_eps": number(raw, "rms_norm_eps", 1e-5),
         "rope_theta": rope_theta(raw, 10000.0),
         "rotary_dim": width // heads,
-        "context_length": raw.get("max_sequence_length") or 4096,
-        "init_std": float(raw.get("init_std", 0.02)),
+        "context_length": given(raw, "max_sequence_length", 4096),
+        "init_std": number(raw, "init_std", 0.02),
         "learned_positions": raw.get("learned_positions"),
         "qkv_bias": bool(raw.get("include_qkv_bias")),
         "tied_head": bool(raw.get("weight_tying", False)),

@@ -12,10 +12,11 @@ import dataclasses
 from typing import Any
 
 from dare_eval.networks.config import MoEConfig
-from dare_eval.networks.families.base import Family, Raw, need, qwen_fields, require
+from dare_eval.networks.families.base import Family, Raw, count, given, number, qwen_fields, require, rotary_dim
 from dare_eval.networks.names import QWEN_NAMES
 
 BLOCK_LENGTH = 32
+TOP_K = "num_experts_per_tok"
 CHAT_TEMPLATE = (
     "{{ '<role>SYSTEM</role>' }}"
     "{% if messages[0]['role'] == 'system' %}{{ messages[0]['content'] + '\n' }}{% endif %}"
@@ -50,28 +51,27 @@ def parse(raw: Raw) -> dict[str, Any]:
     require(raw, "score_function", "sigmoid")
     fields = qwen_fields(raw, theta=600000.0)
     layers, first = fields["layers"], raw.get("first_k_dense_replace", 0)
-    width, shared = need(raw, "moe_intermediate_size"), raw.get("num_shared_experts") or 0
-    factor = raw.get("partial_rotary_factor") or (raw.get("rope_parameters") or {}).get("partial_rotary_factor", 1.0)
+    width, shared, top_k = count(raw, "moe_intermediate_size"), given(raw, "num_shared_experts", 0), count(raw, TOP_K)
     return fields | {
         "names": NAMES,
-        "rotary_dim": int(fields["head_dim"] * factor),
+        "rotary_dim": rotary_dim(raw, fields["head_dim"]),
         "qk_norm": True,
         "fused_qkv": True,
         "qkv_bias": bool(raw.get("use_qkv_bias")),
         "out_bias": bool(raw.get("use_bias")),
         "block_length": raw.get("block_size", BLOCK_LENGTH),
         "moe": MoEConfig(
-            experts=need(raw, "num_experts"),
-            top_k=need(raw, "num_experts_per_tok"),
+            experts=count(raw, "num_experts"),
+            top_k=top_k,
             expert_ffn=width,
             routing="grouped_sigmoid",
-            renormalise=need(raw, "num_experts_per_tok") > 1,
+            renormalise=top_k > 1,
             sparse_layers=tuple(i >= first for i in range(layers)),
             expert_bias=True,
             shared_ffn=width * shared or None,
-            groups=raw.get("n_group") or 1,
-            top_groups=raw.get("topk_group") or 1,
-            scale=float(raw.get("routed_scaling_factor", 1.0)),
+            groups=given(raw, "n_group", 1),
+            top_groups=given(raw, "topk_group", 1),
+            scale=number(raw, "routed_scaling_factor", 1.0),
         ),
     }
 

@@ -10,8 +10,9 @@ from __future__ import annotations
 import dataclasses
 from typing import Any
 
+from dare_eval.errors import DataError
 from dare_eval.networks.config import MoEConfig
-from dare_eval.networks.families.base import Family, Raw, need, qwen_fields, require
+from dare_eval.networks.families.base import Family, Raw, count, given, qwen_fields, require, rotary_dim
 from dare_eval.networks.families.llada2 import CHAT_TEMPLATE, SPECIAL_TOKENS, TOKEN_IDS
 from dare_eval.networks.names import QWEN_NAMES
 
@@ -23,26 +24,37 @@ def parse(raw: Raw) -> dict[str, Any]:
     require(raw, "moe_router_score_function", "softmax")
     fields = qwen_fields(raw, theta=50000.0, eps=1e-5)
     layers, bias = fields["layers"], bool(raw.get("attention_bias"))
-    sparse = raw.get("moe_layer_freq") or [1] * layers
     expert_bias = bool(raw.get("moe_router_enable_expert_bias"))
     return fields | {
         "names": NAMES,
-        "rotary_dim": int(fields["head_dim"] * raw.get("partial_rotary_factor", 1)),
+        "rotary_dim": rotary_dim(raw, fields["head_dim"]),
         "qk_norm": bool(raw.get("qk_layernorm")),
         "qkv_bias": bias,
         "out_bias": bias,
         "moe": MoEConfig(
-            experts=need(raw, "num_experts"),
-            top_k=need(raw, "num_experts_per_tok"),
-            expert_ffn=need(raw, "expert_intermediate_size"),
+            experts=count(raw, "num_experts"),
+            top_k=count(raw, "num_experts_per_tok"),
+            expert_ffn=count(raw, "expert_intermediate_size"),
             routing="softmax",
             renormalise=False,
-            sparse_layers=tuple(bool(sparse[i]) for i in range(layers)),
+            sparse_layers=_sparse_layers(raw, layers),
             expert_bias=expert_bias,
             biased_weights=True,
             shared_ffn=raw.get("shared_expert_intermediate_size"),
         ),
     }
+
+
+def _sparse_layers(raw: Raw, layers: int) -> tuple[bool, ...]:
+    stated = given(raw, "moe_layer_freq", [1] * layers)
+    if not isinstance(stated, list | tuple) or len(stated) != layers or not all(flag in (0, 1) for flag in stated):
+        raise DataError(
+            "config.json does not say for each layer whether it has experts",
+            seen=f"moe_layer_freq = {stated!r}, num_hidden_layers = {layers}",
+            allowed=f"{layers} entries, 0 for a dense layer and 1 for experts",
+            remedy="correct 'moe_layer_freq' in config.json",
+        )
+    return tuple(bool(flag) for flag in stated)
 
 
 FAMILY = Family(

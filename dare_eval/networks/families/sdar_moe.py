@@ -10,18 +10,18 @@ from typing import Any
 
 from dare_eval.networks.config import MoEConfig
 from dare_eval.networks.families import sdar
-from dare_eval.networks.families.base import Family, Raw, need
+from dare_eval.networks.families.base import Family, Raw, count
 
 
 def parse(raw: Raw) -> dict[str, Any]:
     """Return the network fields of an SDAR-MoE config.json."""
     dense, stride = raw.get("mlp_only_layers") or [], raw.get("decoder_sparse_step", 1)
-    layers = range(need(raw, "num_hidden_layers"))
+    layers = range(count(raw, "num_hidden_layers"))
     return sdar.parse(raw) | {
         "moe": MoEConfig(
-            experts=need(raw, "num_experts"),
-            top_k=need(raw, "num_experts_per_tok"),
-            expert_ffn=need(raw, "moe_intermediate_size"),
+            experts=count(raw, "num_experts"),
+            top_k=count(raw, "num_experts_per_tok"),
+            expert_ffn=count(raw, "moe_intermediate_size"),
             routing="softmax",
             renormalise=bool(raw.get("norm_topk_prob", False)),
             sparse_layers=tuple(i not in dense and (i + 1) % stride == 0 for i in layers),
