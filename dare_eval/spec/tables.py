@@ -23,6 +23,7 @@ FAMILIES = Registry(
         "sdar_moe": "dare_eval.networks.families.sdar_moe:FAMILY",
         "llada2": "dare_eval.networks.families.llada2:FAMILY",
     },
+    instance_of="dare_eval.networks.families.base:Family",
 )
 _POLICY_FOLDER = "dare_eval.decoding.policies"
 POLICIES = Registry(
@@ -43,6 +44,7 @@ POLICIES = Registry(
         "dynamic": f"{_POLICY_FOLDER}.dynamic:Dynamic",
         "eb": f"{_POLICY_FOLDER}.entropy_bound:EntropyBound",
     },
+    subclass_of=f"{_POLICY_FOLDER}.base:Policy",
 )
 
 CACHES = ("none", "prefix", "dual", "block")
