@@ -51,6 +51,7 @@ ALGORITHMS = Registry(
             "spg",
         )
     },
+    instance_of="dare_train.rl.algorithm:Algorithm",
 )
 
 
@@ -183,8 +184,8 @@ def find_algorithm(name: str) -> Algorithm:
 
 def algorithm_names() -> list[str]:
     """Return every algorithm and named variant, sorted."""
-    bases = ALGORITHMS.names()
-    return sorted([*bases, *(preset for base in bases for preset in ALGORITHMS.get(base).presets)])
+    bases = ALGORITHMS.loadable()
+    return sorted([*bases, *(preset for algorithm in bases.values() for preset in algorithm.presets)])
 
 
 def replaced(part: Any, settings: Mapping[str, Any], path: str) -> Any:
