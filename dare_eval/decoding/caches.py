@@ -29,6 +29,9 @@ class NoCache:
         """Run what must be run before the first block; return whether a forward was needed."""
         return False
 
+    def begin(self, rows: Rows) -> None:
+        """Learn which rows take part in the next block, those included whose block is full already."""
+
     def forward(
         self, rows: Rows, block: Block, index: int, predict_RM: Tensor | None, visible: Tensor | None
     ) -> Hidden:
@@ -95,12 +98,14 @@ class BlockCache(NoCache):
         self, rows: Rows, block: Block, index: int, predict_RM: Tensor | None, visible: Tensor | None
     ) -> Hidden:
         """Run the block against the stored ones."""
-        if index == 0:
-            self._shrink(rows)
         # A shifted network predicts the block's first token from the column before it.
         start = max(block.start - self.denoiser.shift, 0)
         columns = slice(start, block.stop)
         return self.denoiser.run(rows, columns, predict_RM=predict_RM, cache=self._of(rows, block))
+
+    def begin(self, rows: Rows) -> None:
+        """Let the rows go that have left; those that sit out the block are needed to store it."""
+        self._shrink(rows)
 
     def close(self, rows: Rows, block: Block) -> bool:
         """Run the block with its final tokens and keep its keys and values."""

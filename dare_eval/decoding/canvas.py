@@ -53,15 +53,31 @@ class Canvas:
         """Number of rows B."""
         return self.ids_BT.shape[0]
 
-    def commit(self, committed: Sequence[Sequence[int]], mask_id: int) -> None:
-        """Write the first tokens of each response; a mask id stays open. Raises ``UsageError`` for one too long."""
+    def commit(self, committed: Sequence[Sequence[int]], config: NetworkConfig) -> None:
+        """Write the first tokens of each response; a mask id stays open.
+
+        Raises ``UsageError`` for another number of rows, a response that is too long or an id outside the vocabulary;
+        nothing is written then.
+        """
+        if len(committed) != self.rows:
+            raise UsageError(
+                "committed needs one response per prompt",
+                seen=f"{len(committed)} responses for {self.rows} prompts",
+                allowed="as many as prompts; an empty list for a row that begins at its prompt",
+            )
+        check_ids(committed, config, what="committed response")
         for row, tokens in enumerate(committed):
-            start, end = self.starts[row], self.ends[row]
-            if len(tokens) > end - start or len(committed) != self.rows:
-                raise UsageError("committed responses do not fit", seen=len(tokens), allowed=f"{end - start} tokens")
+            room = self.ends[row] - self.starts[row]
+            if len(tokens) > room:
+                raise UsageError(
+                    f"committed response {row} is longer than what is decoded",
+                    seen=f"{len(tokens)} tokens",
+                    allowed=f"at most {room} tokens",
+                )
+        for row, tokens in enumerate(committed):
+            given = slice(self.starts[row], self.starts[row] + len(tokens))
             given_T = torch.tensor(list(tokens), dtype=torch.long, device=self.ids_BT.device)
-            self.ids_BT[row, start : start + len(tokens)] = given_T
-            self.open_BT[row, start : start + len(tokens)] = given_T == mask_id
+            self.ids_BT[row, given], self.open_BT[row, given] = given_T, given_T == config.mask_id
 
 
 def is_block_causal(config: NetworkConfig, spec: DecodeSpec) -> bool:
@@ -88,12 +104,12 @@ def _refuse_cache(cache: str, network: str, allowed: str, instead: str) -> None:
     )
 
 
-def check_ids(rows: Sequence[Sequence[int]], config: NetworkConfig) -> None:
+def check_ids(rows: Sequence[Sequence[int]], config: NetworkConfig, *, what: str = "row") -> None:
     """Refuse token ids that the embedding has no row for: a GPU would stop at them without saying why."""
     for number, row in enumerate(rows):
         if len(row) and not 0 <= min(row) <= max(row) < config.vocab_size:
             raise UsageError(
-                f"row {number} holds a token id outside the vocabulary",
+                f"{what} {number} holds a token id outside the vocabulary",
                 seen=next(token for token in row if not 0 <= token < config.vocab_size),
                 allowed=f"0 .. {config.vocab_size - 1}",
                 remedy="use the tokenizer that was saved with this checkpoint",

@@ -40,12 +40,18 @@ class Denoiser:
         self.network, self.canvas, self.spec = network, canvas, spec
         self.guided = spec.cfg_scale > 0
         self.shift = int(network.config.shift)
+        self._first_B1 = self._first_columns() if self.shift and canvas.keep_BT is not None else None
         self._prompt_BT = self._prompt_columns() if self.guided else None
 
     def _prompt_columns(self) -> Tensor:
         column_T = torch.arange(self.canvas.width, device=self.canvas.ids_BT.device)
         starts_B1 = torch.tensor(self.canvas.starts, device=column_T.device)[:, None]
         return column_T < starts_B1
+
+    def _first_columns(self) -> Tensor:
+        """Return each row's first column behind its padding, [B, 1]."""
+        first = [start - length for start, length in zip(self.canvas.starts, self.canvas.lengths, strict=True)]
+        return torch.tensor(first, device=self.canvas.ids_BT.device)[:, None]
 
     def new_cache(self, rows: Rows, length: int) -> KVCache:
         """Return an empty cache for ``rows`` (for both copies under guidance)."""
@@ -69,7 +75,7 @@ class Denoiser:
         keep_RS = None if canvas.keep_BT is None else canvas.keep_BT[rows.index_R]
         if keep_RS is not None:
             keep_RS = keep_RS[:, columns] if cache is None else keep_RS[:, : cache.length]
-        wanted_RM = self._predictors(predict_RM, columns, len(rows))
+        wanted_RM = self._predictors(predict_RM, columns, rows)
         if self._prompt_BT is not None:
             prompt_RT = self._prompt_BT[rows.index_R][:, columns]
             ids_RT = torch.cat((ids_RT, ids_RT.masked_fill(prompt_RT, self.network.config.mask_id)))
@@ -86,15 +92,22 @@ class Denoiser:
         )
         return Hidden(*hidden_RMD.chunk(2)) if self.guided else Hidden(hidden_RMD)
 
-    def _predictors(self, predict_RM: Tensor | None, columns: slice | Tensor, rows: int) -> Tensor:
+    def _predictors(self, predict_RM: Tensor | None, columns: slice | Tensor, rows: Rows) -> Tensor:
         """Return which of the pass's columns predict ``predict_RM``: themselves, or the ones before when shifted.
 
-        The first column predicts itself where nothing stands before it.
+        A row's first column predicts itself: nothing, or only padding, stands before it.
         """
         if predict_RM is None:
-            return torch.zeros(rows, 1, dtype=torch.long, device=self.canvas.ids_BT.device)
-        first = columns.start if isinstance(columns, slice) else 0
-        return (predict_RM - first - self.shift).clamp_min(0)
+            return torch.zeros(len(rows), 1, dtype=torch.long, device=self.canvas.ids_BT.device)
+        column_RM = predict_RM - self.shift
+        if self._first_B1 is not None:
+            column_RM = torch.maximum(column_RM, self._first_B1[rows.index_R])
+        place_RM: Tensor = (
+            (column_RM - columns.start).clamp_min(0)
+            if isinstance(columns, slice)
+            else torch.searchsorted(columns, column_RM)
+        )
+        return place_RM
 
     def _mask(self, columns: slice | Tensor, length: int, keep_RS: Tensor | None) -> AttentionMask | Tensor:
         if not self.canvas.causal or self._sees_all(columns, length):

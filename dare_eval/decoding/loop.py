@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import torch
 from torch import Tensor
@@ -21,6 +21,7 @@ from torch import Tensor
 from dare_eval.decoding.caches import CACHES
 from dare_eval.decoding.candidates import Candidates, all_positions, first_position, masked_positions, propose
 from dare_eval.decoding.canvas import lay_out
+from dare_eval.decoding.contract import Contract
 from dare_eval.decoding.denoiser import Denoiser, Hidden
 from dare_eval.decoding.editing import Editor
 from dare_eval.decoding.policies.base import Policy
@@ -53,8 +54,11 @@ def decode(
     A row's result depends on its prompt, the spec and its seed only, never on the batch. ``row_seeds`` gives each
     row its own source of randomness; without them a row's seed follows from ``spec.seed`` and its prompt, so repeats
     of a prompt that should differ need ``row_seeds``. ``committed`` begins each response in the middle: its tokens so
-    far, the mask id where one is still to come; ``steps`` are then those that are left. Raises ``UsageError`` before
-    the first step for a prompt that exceeds the context, or a network that does not fit the spec.
+    far, the mask id where one is still to come; ``steps`` are then those that are left.
+
+    Raises ``UsageError`` before the first step for a prompt that exceeds the context, tokens that no embedding has or
+    a network that does not fit the spec; for a policy that breaks its contract and guidance that overflows as soon
+    as it shows; ``DataError`` for logits that are not finite.
     """
     _check(network, prompts, spec, row_seeds)
     started = time.perf_counter()
@@ -87,6 +91,10 @@ class _Work:
     rows: Rows
     masks: list[int]
     at_start: list[int]
+    first_alone: bool
+    """The first pass commits the block's first position alone."""
+    full: dict[int, int] = field(default_factory=dict)
+    """Rows whose block is full by the policy's own count, with the forwards they had taken."""
 
     def keep(self, wanted: list[bool]) -> None:
         """Drop the rows that ``wanted`` does not mark."""
@@ -113,6 +121,7 @@ class _Run:
         self.denoiser = Denoiser(network, self.canvas, spec)
         self.cache = CACHES[spec.cache](self.denoiser)
         self.policy: Policy = POLICIES.get(spec.policy)(spec)
+        self.contract = Contract(self.policy, spec, self.canvas, shift=network.config.shift)
         self.sampler = ValueSampler(self.denoiser, self.policy.score)
         self.ends = end_tokens(spec, network.config)
         self.stopper = Stopper(spec, self.canvas, self.ends)
@@ -121,12 +130,13 @@ class _Run:
         self.resumed = False
         self.overwrite = "overwrite_committed" in spec.parity
         self.idle_pass = "idle_cached_pass" in spec.parity and spec.cache in ("prefix", "dual")
-        in_blocks = spec.cache != "none" or len(self.blocks) > 1
+        # A cache that every pass refreshes is no cache.
+        in_blocks = (spec.cache != "none" and spec.refresh != 1) or len(self.blocks) > 1
         self.first_alone = network.config.shift and in_blocks and not self.canvas.causal
 
     def resume(self, committed: Sequence[Sequence[int]]) -> None:
         """Begin in the middle: blocks that are full already take no pass."""
-        self.canvas.commit(committed, self.denoiser.network.config.mask_id)
+        self.canvas.commit(committed, self.denoiser.network.config)
         self.resumed = True
 
     def decode(self) -> None:
@@ -138,7 +148,9 @@ class _Run:
             rows = rows.keep([block.start < self.canvas.ends[row] and row not in self.finished for row in rows.ids])
             if not len(rows):
                 return
-            self._fill(rows, block)
+            self.cache.begin(rows)
+            for part, first_alone in self._parts(rows, block):
+                self._fill(part, block, first_alone)
             rows = rows.keep([row not in self.finished for row in rows.ids])
             if len(rows) and self.cache.close(rows, block):
                 self.recorder.count(rows, block.index)
@@ -147,13 +159,27 @@ class _Run:
     def _leave(self, rows: Rows, finished: list[bool]) -> None:
         self.finished |= {row for row, flag in zip(rows.ids, finished, strict=True) if flag}
 
-    def _fill(self, rows: Rows, block: Block) -> None:
+    def _parts(self, rows: Rows, block: Block) -> list[tuple[Rows, bool]]:
+        """Return rows to decode together, and whether their first pass commits the block's first position alone.
+
+        A cached pass of a shifted network begins at the block and cannot predict its first position, so that goes
+        ahead (Dream in blocks). A row that resumes with it committed uses its first pass, which is whole, as any other.
+        """
+        if not self.first_alone or block.steps == 1:
+            return [(rows, False)]
+        if not self.resumed:
+            return [(rows, True)]
+        open_R: list[bool] = self.canvas.open_BT[rows.index_R, block.start].tolist()
+        parts = [(rows.keep([is_open == alone for is_open in open_R]), alone) for alone in (True, False)]
+        return [(part, alone) for part, alone in parts if len(part)]
+
+    def _fill(self, rows: Rows, block: Block, first_alone: bool) -> None:
         """Run passes over one block until no row has a mask in it (editing: until it is stable)."""
         masks = self._masks_left(rows, block)
-        work = _Work(rows, masks, masks)
+        work = _Work(rows, masks, masks, first_alone)
         if self.resumed:
             work.keep([left > 0 for left in masks])
-        columns = None if self.canvas.causal else self.policy.visible(block, self.canvas.width)
+        columns = self.contract.visible(block)
         visible = None if columns is None else torch.tensor(columns, device=rows.index_R.device)
         editor = None if self.spec.edit_threshold is None else Editor(self.spec)
         index = 0
@@ -162,33 +188,51 @@ class _Run:
             hidden = self.cache.forward(work.rows, block, index, None if found is None else found.columns_RM, visible)
             self.recorder.count(work.rows, block.index)
             if found is None:
-                return
+                break
             tokens_RM, score_RM = self._propose(work.rows, block, index, found, hidden)
             commit_RM, counts = self._choose(work, block, index, found, tokens_RM, score_RM)
             done = PassRecord(work.rows, found, tokens_RM, score_RM, commit_RM)
             edit_RM = None if editor is None else self._edit(editor, done)
             before = work.masks
             self._write(done, edit_RM)
-            work.masks = (
-                self._masks_left(work.rows, block)
-                if counts is None
-                else [left - count for left, count in zip(before, counts, strict=True)]
-            )
+            work.masks = self._masks_after(work, block, index, counts)
             busy = [left > 0 for left in work.masks]
             if editor is not None and edit_RM is not None:
                 busy = editor.unstable(work.rows, before, work.masks, edit_RM.any(-1).tolist())
             self._drop(work, busy, index)
-            if index == 0 or counts is None or not len(work.rows):
-                self.sampler.check()
             index += 1
+        self.sampler.check()
+        self._settle(work, block)
 
     def _masks_left(self, rows: Rows, block: Block) -> list[int]:
         counts: list[int] = self.canvas.open_BT[rows.index_R][:, block.columns].sum(-1).tolist()
         return counts
 
+    def _masks_after(self, work: _Work, block: Block, index: int, counts: list[int] | None) -> list[int]:
+        """Return the rows' masks after the pass; they come from the device where the policy does not count."""
+        if counts is None:
+            left = self._masks_left(work.rows, block)
+            self.sampler.check()
+            self.contract.progress(work.masks, left, index, block.steps)
+            return left
+        if index == 0:
+            self.sampler.check()
+        left = [before - count for before, count in zip(work.masks, counts, strict=True)]
+        for row, had, masks in zip(work.rows.ids, work.masks, left, strict=True):
+            if had and not masks:
+                work.full[row] = self.recorder.nfe[row]
+        return left
+
+    def _settle(self, work: _Work, block: Block) -> None:
+        """Hold what the policy counted against the canvas, once per block."""
+        if work.full:
+            rows = Rows.of(list(work.full), self.canvas.ids_BT.device)
+            last_R: list[int] = self.recorder.step_BT[rows.index_R][:, block.columns].amax(-1).tolist()
+            self.contract.settled(self._masks_left(rows, block), last_R, list(work.full.values()))
+
     def _candidates(self, work: _Work, block: Block, index: int) -> Candidates | None:
         """Return the positions that the pass predicts; None in the idle pass of a parity switch."""
-        if self._only_first(block, index):
+        if work.first_alone and index == 0:
             return first_position(work.rows, block)
         if self.overwrite or self.spec.edit_threshold is not None:
             return all_positions(self.canvas, work.rows, block, prompt_too=self.overwrite)
@@ -206,13 +250,6 @@ class _Run:
             score_RM = torch.where(tokens_RM == self.sampler.eos_id, score_RM * gamma, score_RM)
         return tokens_RM, score_RM
 
-    def _only_first(self, block: Block, index: int) -> bool:
-        """Return whether the pass commits the block's first position alone (Dream in blocks).
-
-        A cached pass of a shifted network begins at the block and cannot predict its first position.
-        """
-        return self.first_alone and index == 0 and block.steps != 1
-
     def _uniform(self, draw: Draw, rows: Rows, block: Block, found: Candidates) -> Tensor:
         """Return draws for the candidates out of one draw per column of the block, so that none shifts another."""
         return draw(rows, block.length).gather(-1, found.columns_RM - block.start)
@@ -221,7 +258,7 @@ class _Run:
         self, work: _Work, block: Block, index: int, found: Candidates, tokens_RM: Tensor, score_RM: Tensor
     ) -> tuple[Tensor, list[int] | None]:
         """Return the positions to commit, and how many per row where the host knows."""
-        if self._only_first(block, index):
+        if work.first_alone and index == 0:
             return found.live_RM, [1] * len(work.rows)
         step = Step(
             score_RM=score_RM.masked_fill(~found.live_RM, -torch.inf),
@@ -235,7 +272,7 @@ class _Run:
             uniform_RM=self._uniform(self.noise.positions, work.rows, block, found) if self.policy.noise else None,
             overwrite=self.overwrite,
         )
-        return self.policy.select(step), self.policy.counts(step)
+        return self.contract.select(step), self.contract.counts(step)
 
     def _edit(self, editor: Editor, done: PassRecord) -> Tensor:
         """Return the committed positions to replace."""

@@ -160,6 +160,26 @@ def test_cache_refreshed_at_every_step_equals_no_cache(family, policy, cache):
     assert [facts(r) for r in plain] == [facts(r) for r in cached]
 
 
+@pytest.mark.parametrize("cache", ["prefix", "dual"])
+@pytest.mark.parametrize("policy", ["quota", "threshold", "origin"])
+@pytest.mark.parametrize("family", BIDIRECTIONAL)
+def test_cache_refreshed_at_every_step_equals_no_cache_in_one_block(family, policy, cache):
+    batch, seeds = prompts((7, 9, 4)), [1, 2, 3]
+    plain = decode(tiny(family), batch, spec(family, policy, block_length=16), row_seeds=seeds)
+    cached = decode(tiny(family), batch, spec(family, policy, cache, block_length=16, refresh=1), row_seeds=seeds)
+    assert [facts(r) for r in plain] == [facts(r) for r in cached]
+
+
+@pytest.mark.parametrize("cache", ["none", "prefix", "dual"])
+@pytest.mark.parametrize("block", [2, 4])
+def test_an_empty_prompt_predicts_its_first_position_from_itself_in_a_batch_too(cache, block):
+    # Left to right: after an empty prompt all positions look alike, so the order of a ranking would be rounding.
+    given = spec("dream", "sequential", cache, gen_length=4, steps=4, block_length=block)
+    alone = decode(tiny("dream"), [[]], given)[0]
+    for batch in ([[], [5, 6]], [[], [5], [7, 8, 9]]):
+        assert facts(decode(tiny("dream"), batch, given)[0]) == facts(alone)
+
+
 def test_a_cache_refreshed_less_often_is_an_approximation():
     plain = decode(tiny("llada"), prompts(), spec("llada"))
     cached = decode(tiny("llada"), prompts(), spec("llada", cache="dual"))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import ClassVar
 
+import torch
 from torch import Tensor
 
 from dare_eval.decoding.policies.base import Policy
@@ -17,11 +18,11 @@ class RandomQuota(Policy):
     score = "none"
     noise = True
 
-    def counts(self, step: Step) -> list[int]:
+    def counts(self, step: Step) -> list[int] | None:
         """Return the budget, known on the host."""
-        return step.due
+        return None if step.overwrite else step.due
 
     def select(self, step: Step) -> Tensor:
         """Return a uniform choice."""
         assert step.uniform_RM is not None
-        return best(step, step.uniform_RM, step.due)
+        return best(step, step.uniform_RM.masked_fill(~step.live_RM, -torch.inf), step.due)

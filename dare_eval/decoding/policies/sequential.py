@@ -18,9 +18,9 @@ class Sequential(Policy):
 
     fields: ClassVar[frozenset[str]] = frozenset({"steps"})
 
-    def counts(self, step: Step) -> list[int]:
+    def counts(self, step: Step) -> list[int] | None:
         """Return the budget, known on the host."""
-        return step.due
+        return None if step.overwrite else step.due
 
     def select(self, step: Step) -> Tensor:
         """Return the leading masks."""
