@@ -31,11 +31,12 @@ def chat(
 
     Standard input may be piped, one user turn per line. Example: dare-eval chat llada-8b-instruct --preset gsm8k
     """
-    from dare_eval.commands.sample import stdout_console
+    from dare_eval.commands.sample import keep_odd_bytes, stdout_console
     from dare_eval.commands.terminal import open_terminal
 
     opened = open_terminal(model, settings=settings or [], preset=preset, raw=False, device=device, dtype=dtype)
     console = stdout_console()
+    keep_odd_bytes()
     talk = Conversation(opened, console, system, trace)
     if sys.stdin.isatty():
         console.print(HELP, style="dim")

@@ -73,9 +73,10 @@ class Subject:
 
     @property
     def limit(self) -> int:
-        """Longest prompt and response."""
-        own = int(self.config.context_length)
-        return min(int(self.settings.get("max_seq_len") or own), own)
+        """Longest prompt and response; raises ``UsageError`` when the response alone takes all of it."""
+        from dare_eval.models.settings import context_limit
+
+        return context_limit(self.settings.get("max_seq_len"), self.config, self.spec)
 
 
 def plan_row(model_cfg: Any, dataset_cfg: Any, device: Device) -> PlanRow:

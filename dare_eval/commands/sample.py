@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 import sys
 from dataclasses import dataclass
@@ -49,6 +50,7 @@ def sample(options: SampleOptions) -> None:
     from dare_eval.errors import UsageError
 
     asked = options.prompt
+    keep_odd_bytes()
     if asked is None:
         asked = "" if sys.stdin.isatty() else sys.stdin.read().strip()
     if not asked.strip():
@@ -71,6 +73,12 @@ def sample(options: SampleOptions) -> None:
         return
     show_answer(console, view, result.text, trace=options.trace)
     typer.echo(cost_line(result), err=not console.is_terminal)
+
+
+def keep_odd_bytes() -> None:
+    """Let standard input hold bytes that are no UTF-8, so that their prompt alone is refused."""
+    if isinstance(sys.stdin, io.TextIOWrapper):
+        sys.stdin.reconfigure(errors="surrogateescape")
 
 
 def stdout_console() -> Console:

@@ -55,7 +55,7 @@ class Terminal:
         from dare_eval.decoding import RecordOptions, decode
 
         spec = self.spec
-        ids = self.codec.encode(turns, spec.gen_length).ids
+        ids = self.codec.encode(turns, spec.gen_length, block_length=spec.block_length).ids
         with view:
             record = RecordOptions(steps=(), watch=view.watch)
             [result] = decode(self.network, [ids], spec, row_seeds=[spec.seed], record=record)

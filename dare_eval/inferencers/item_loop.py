@@ -17,7 +17,7 @@ from typing import Any
 
 from opencompass.utils import get_logger
 
-from dare_eval.errors import DataError, IncompleteError
+from dare_eval.errors import DareError, DataError, IncompleteError
 from dare_eval.inferencers.item_store import ItemStore
 from dare_eval.inferencers.rows import Row
 from dare_eval.records.atomic import write_atomic
@@ -99,6 +99,11 @@ class ItemLoop:
                 check(index)
             except DataError as error:
                 found[index] = error
+            except DareError:  # a setting that is wrong for every item
+                raise
+            except Exception as error:  # templates and tokenizers raise anything
+                found[index] = DataError(f"{type(error).__name__}: {error}", remedy="repair the item, or leave it out")
+                found[index].__cause__ = error
         if not found:
             return
         index, first = next(iter(found.items()))

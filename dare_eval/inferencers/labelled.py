@@ -18,7 +18,7 @@ from typing import Any, ClassVar
 from opencompass.utils import get_logger
 
 from dare_eval.errors import SetupError
-from dare_eval.inferencers.item_loop import ItemContext, ItemLoop, identity, write_predictions
+from dare_eval.inferencers.item_loop import Check, ItemContext, ItemLoop, identity, write_predictions
 from dare_eval.inferencers.item_store import ItemStore
 from dare_eval.inferencers.label_prompts import LabelPrompts
 from dare_eval.inferencers.likelihood import ScoredOption, choose
@@ -72,8 +72,14 @@ class LabelledInferencer:
         folder = Path(output_json_filepath or self.output_json_filepath)
         target = folder / (output_json_filename or self.output_json_filename)
         prompts = LabelPrompts(retriever, ice_template, prompt_template, self.labels)
-        run = LabelledRun(self.model, prompts, partial(self.split, retriever.test_ds), self.rank_by, self.max_seq_len)
+        test = retriever.test_ds
+        run = LabelledRun(
+            self.model, prompts, partial(self.split, test), self.rank_by, self.max_seq_len, partial(self.look, test)
+        )
         return run.run(target, self.context, self.batch_size or 1, writes=self.is_main_process)
+
+    def look(self, test: Any, index: int) -> None:
+        """Raise ``DataError`` for an item that cannot be scored, as far as its row shows it; here for none."""
 
     def split(self, test: Any, index: int, prompts: Sequence[Any]) -> list[Pair]:
         """Return (context ids, continuation ids) of each option of item ``index``."""
@@ -83,15 +89,23 @@ class LabelledInferencer:
 class LabelledRun:
     """One data set answered by likelihood."""
 
-    def __init__(self, model: Any, prompts: LabelPrompts, split: Split, rank_by: str, max_seq_len: int | None) -> None:
+    def __init__(
+        self,
+        model: Any,
+        prompts: LabelPrompts,
+        split: Split,
+        rank_by: str,
+        max_seq_len: int | None,
+        look: Check | None = None,
+    ) -> None:
         if not getattr(model, "estimates_likelihood", False):
             raise SetupError(
                 f"{type(model).__name__} cannot score continuations",
                 remedy="use a native wrapper (LLaDAModel, DreamModel, SDARModel, LLaDA2Model or their Base forms)",
             )
-        self.model, self.prompts, self.split = model, prompts, split
+        self.model, self.prompts, self.split, self.look = model, prompts, split, look
         self.rank_by = model.likelihood_task.rank_by or rank_by
-        self.limit = min(max_seq_len or model.codec.limit, model.codec.limit)
+        self.limit = model.pair_limit(max_seq_len)
 
     def run(self, target: Path, context: ItemContext | None, batch_items: int, *, writes: bool) -> list[Any]:
         """Answer what is missing, write the predictions file ``target`` and return the labels chosen."""
@@ -110,10 +124,12 @@ class LabelledRun:
         return labels
 
     def _check(self, index: int) -> None:
-        """Refuse an item whose options exceed the context even without examples."""
+        """Refuse an item whose options exceed the context even without examples, or that has nothing to score."""
+        if self.look is not None:
+            self.look(index)
         for prompt in self._parsed(self.prompts.bare(index)):
             # Tokens are at least a byte long, so short texts need no tokenizer.
-            if len(self.model.open_text(prompt).encode()) >= self.model.codec.limit:
+            if len(self.model.open_text(prompt).encode()) >= self.model.pair_limit():
                 self.model.check_length(len(self.model.open_ids(prompt)))
 
     def _answer(self, rows: Sequence[Row], batch: list[int]) -> list[ItemRecord]:
@@ -130,7 +146,10 @@ class LabelledRun:
         if dropped:
             get_logger().warning(f"item {index}: {dropped} few-shot examples dropped to fit {self.limit} tokens")
         parsed = self._parsed(prompts)
-        return _Item(row, [self.model.open_text(one) for one in parsed], self.split(index, parsed), dropped)
+        pairs = self.split(index, parsed)
+        for label, pair in zip(self.prompts.labels, pairs, strict=True):
+            self.model.check_pair(pair, f"option '{label}'")
+        return _Item(row, [self.model.open_text(one) for one in parsed], pairs, dropped)
 
     def _fit(self, prompts: Sequence[Any]) -> bool:
         return all(len(self.model.open_ids(prompt)) <= self.limit for prompt in self._parsed(prompts))

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from dare_eval.decoding.likelihood.options import ElboResult, LikelihoodOptions
-from dare_eval.errors import UsageError, unknown
+from dare_eval.errors import IncompleteError, UsageError, unknown
 
 RANKINGS = ("token", "sum", "byte")
 """Log-likelihood per token, of the whole continuation, or per UTF-8 byte of it."""
@@ -87,12 +87,30 @@ class ScoredOption:
         return max(1, {"token": self.result.n_tokens, "sum": 1, "byte": self.n_bytes}[rank_by])
 
 
+def check_finite(result: ElboResult, name: str) -> None:
+    """Raise ``IncompleteError`` for a log-likelihood that is no finite number, which nothing can be compared with.
+
+    The logits of a network are finite, and so are their log-probabilities: infinities come from an overflow, mostly of
+    guidance, and stand for no probability.
+    """
+    if not math.isfinite(result.loglik):
+        raise IncompleteError(
+            f"the log-likelihood of {name} is no finite number",
+            seen=result.loglik,
+            allowed="a finite number",
+            remedy="a smaller cfg_scale, or decoding=dict(dtype='float32')",
+        )
+
+
 def choose(options: Sequence[ScoredOption], rank_by: str) -> tuple[ScoredOption, dict[str, Any]]:
     """Return the best option (of equal ones the first) and how far it is ahead.
 
     ``margin`` is the lead over the second best in units of the ranking; ``margin_stderr`` adds both Monte-Carlo
-    errors as if they were independent, which is too much where options share their random numbers.
+    errors as if they were independent, which is too much where options share their random numbers. Raises
+    ``IncompleteError`` when the score of an option is no finite number.
     """
+    for one in options:
+        check_finite(one.result, f"option '{one.label}'")
     best = max(options, key=lambda one: one.score(rank_by))
     others = [one for one in options if one is not best]
     if not others:

@@ -67,7 +67,8 @@ class DiffusionModel(LikelihoodModel, BaseModel):
         place, config, spec = self.resolve(path, decoding)
         given = {"device": device, "attn_backend": attn_backend, "meta_template": meta_template, "record_x0": record_x0}
         check_settings({"decoding": decoding, **given}, config)
-        limit = context_limit(max_seq_len, config, spec)
+        context_limit(max_seq_len, config, spec)  # is there room beside the response?
+        limit = context_limit(max_seq_len, config, None)
         super().__init__(path, limit, meta_template=meta_template)
         if self.chat:
             self.template_parser = APITemplateParser(meta_template or HUMAN_BOT_ROUND)
@@ -158,13 +159,10 @@ class DiffusionModel(LikelihoodModel, BaseModel):
             )
         place, config, spec = cls.resolve(str(settings.get("path", "")), decoding)
         check_settings(settings, config)
-        codec = Codec(
-            place,
-            config,
-            chat=cls.chat,
-            limit=context_limit(settings.get("max_seq_len"), config, spec),
-            long_prompts=settings.get("long_prompts", "refuse"),
-        )
+        limit = context_limit(settings.get("max_seq_len"), config, None)
+        context_limit(limit, config, spec)  # is there room beside the response?
+        cut = settings.get("long_prompts", "refuse")
+        codec = Codec(place, config, chat=cls.chat, limit=limit, long_prompts=cut)
         codec.check_template(needed=likelihood is None)
         described = spec.to_dict() if spec else {}
         if likelihood is not None:
@@ -181,6 +179,8 @@ class DiffusionModel(LikelihoodModel, BaseModel):
         """Decode one batch; ``rows`` names the items, which fixes each row's seed whatever the batch."""
         from dare_eval.decoding import RecordOptions, decode
 
+        if not inputs:
+            return []
         prompts, seeds = self.encode_batch(inputs, rows)
         self._warm_up(prompts[0].ids)
         record = RecordOptions() if self.record_x0 else None
@@ -196,7 +196,7 @@ class DiffusionModel(LikelihoodModel, BaseModel):
     def encode(self, prompt: Any, row: Row | None = None) -> Encoded:
         """Return the ids of one OpenCompass prompt; a row may say what the reply starts with."""
         prefix = str(row.fields.get("reply_prefix") or "") if row is not None else ""
-        return self.codec.encode(prompt, self.spec.gen_length, prefix)
+        return self.codec.encode(prompt, self.spec.gen_length, prefix, block_length=self.spec.block_length)
 
     def check_prompt(self, prompt: Any, row: Row | None = None) -> None:
         """Raise ``DataError`` when ``prompt`` cannot be rendered, or does not fit the context with its response."""
@@ -212,15 +212,16 @@ class DiffusionModel(LikelihoodModel, BaseModel):
             import torch
 
             with torch.no_grad():
-                self.network(torch.tensor([ids], device=self.network.device))
+                self.network(torch.tensor([ids or [self.config.mask_id]], device=self.network.device))
             self._warm = True
 
     def _answer(self, result: Any, prompt: Encoded, stops: Sequence[str]) -> GenText:
+        from dare_eval.decoding.stopping import end_tokens
+
         text, stopped = cut_at_stops(self.codec.decode(result.tokens), stops)
         stats = {name: getattr(result, name) for name in STATS}
         if result.trace is not None:
-            ends = {self.config.eos_id, self.config.eot_id, *self.spec.stop_ids}
-            stats["x0"] = x0_changes(result.trace, self.config.mask_id, ends)
+            stats["x0"] = x0_changes(result.trace, self.config.mask_id, end_tokens(self.spec, self.config))
         if stopped:
             stats["stop"] = "stop_text"
         return GenText(text, {**stats, "prompt": prompt.text, "cut_tokens": prompt.cut_tokens})

@@ -82,6 +82,21 @@ def render_chat(tokenizer: Any, prompt: Any, reply_prefix: str = "") -> str:
     return text + reply_prefix
 
 
+def check_text(text: str) -> None:
+    """Raise ``DataError`` for a lone surrogate, which no tokenizer takes: what is left of a byte that is no UTF-8."""
+    try:
+        text.encode()
+    except UnicodeEncodeError as error:
+        mark = ord(text[error.start])
+        byte = f", the byte 0x{mark - 0xDC00:02x}" if 0xDC80 <= mark <= 0xDCFF else ""
+        raise DataError(
+            f"character {error.start} of the prompt is no Unicode text",
+            seen=f"{text[error.start]!r}{byte} in {text[max(error.start - 20, 0) : error.start + 20]!r}",
+            allowed="UTF-8",
+            remedy="repair the text, or convert the file it comes from to UTF-8",
+        ) from None
+
+
 def cut_at_stops(text: str, stops: Sequence[str]) -> tuple[str, bool]:
     """Return ``text`` up to the first of ``stops`` and whether one was found; empty stop texts are ignored."""
     places = [found for stop in stops if stop and (found := text.find(stop)) >= 0]

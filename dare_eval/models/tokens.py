@@ -10,7 +10,8 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from dare_eval.errors import DataError, UsageError
-from dare_eval.models.texts import render_chat
+from dare_eval.models.settings import canvas_length
+from dare_eval.models.texts import check_text, render_chat
 from dare_eval.spec import FAMILIES
 
 LONG_PROMPTS = ("refuse", "cut")
@@ -54,11 +55,17 @@ class Codec:
                 remedy="repair chat_template.jinja (or chat_template in tokenizer_config.json)",
             )
 
-    def encode(self, prompt: Any, gen_length: int, reply_prefix: str = "") -> Encoded:
-        """Return the ids of an OpenCompass prompt; raises ``DataError`` when prompt and response do not fit."""
+    def encode(
+        self, prompt: Any, gen_length: int, reply_prefix: str = "", *, block_length: int | None = None
+    ) -> Encoded:
+        """Return the ids of an OpenCompass prompt; raises ``DataError`` when prompt and response do not fit.
+
+        ``block_length`` is that of the decode spec: a block-causal network has room for whole blocks only.
+        """
         text = render_chat(self.tokenizer, prompt, reply_prefix) if self.chat else str(prompt) + reply_prefix
         ids = self.ids_of(text)
-        room = self.limit - gen_length
+        limit = min(self.limit, canvas_length(self.config, block_length))
+        room = limit - gen_length
         if len(ids) <= room:
             return Encoded(ids, text, 0)
         if self.long_prompts == "cut" and room > 0:
@@ -66,7 +73,7 @@ class Codec:
         raise DataError(
             "prompt and response are longer than the context",
             seen=f"{len(ids)} prompt tokens + gen_length {gen_length}",
-            allowed=f"{self.limit} tokens",
+            allowed=f"{limit} tokens",
             remedy="use fewer examples or a shorter gen_length (max_seq_len can lower this limit, not raise it)",
         )
 
@@ -74,7 +81,9 @@ class Codec:
         """Return the ids of a rendered prompt; BOS stands in front once where the family wants it.
 
         ``templated`` says whether ``text`` came through the chat template; None: it did if the wrapper is a chat one.
+        Raises ``DataError`` for what is no Unicode text.
         """
+        check_text(text)
         chat = self.chat if templated is None else templated
         bos = self.tokenizer.bos_token
         special = not (chat and (self.family.template_has_bos or (bos and text.startswith(bos))))
@@ -89,7 +98,8 @@ class Codec:
         return text
 
     def length(self, text: str) -> int:
-        """Return the number of tokens of ``text`` without special tokens."""
+        """Return the number of tokens of ``text`` without special tokens; raises ``DataError`` for no Unicode text."""
+        check_text(text)
         return len(self.tokenizer(text, add_special_tokens=False)["input_ids"])
 
 

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import io
 import json
+import os
+import subprocess
+import sys
 
 import pytest
 import yaml
@@ -93,6 +96,21 @@ def test_chat_keeps_the_history_obeys_commands_and_survives_errors(monkeypatch):
     costs = [line.split(",")[0] for line in done.stderr.splitlines() if line.startswith("NFE")]
     assert costs == ["NFE 5", "NFE 1", "NFE 1"]
     assert "unknown command '/bogus'" in done.stderr and "steps 99" in done.stderr
+
+
+@pytest.mark.parametrize("strict", ["utf-8:strict", None])
+def test_bytes_that_are_no_text_end_no_conversation(strict, tmp_path):
+    env = {**os.environ, **({"PYTHONIOENCODING": strict} if strict else {})}
+
+    def shell(*arguments, typed):
+        command = [sys.executable, "-c", "from dare_eval.cli import main; main()", *arguments, "tiny-countdown"]
+        return subprocess.run(command, input=typed, capture_output=True, env=env, cwd=tmp_path, check=False)
+
+    talk = shell("chat", typed=b"3 5\n\xff\xfe bad\n3 5 7 = 26\n")
+    assert talk.returncode == 0 and len(talk.stdout.splitlines()) == 2
+    assert b"the byte 0xff" in talk.stderr and b"Traceback" not in talk.stderr
+    once = shell("sample", typed=b"3 5\xff")
+    assert once.returncode == 4 and b"the byte 0xff" in once.stderr and b"Traceback" not in once.stderr
 
 
 def test_history_that_outgrows_the_context_is_said_and_forgotten_by_reset():

@@ -227,6 +227,11 @@ def test_what_cannot_work_is_refused():
         elbo(tiny("llada"), pairs(), options(estimator="blocks"))
     with pytest.raises(UsageError, match="256"):
         elbo(tiny("llada"), [([1] * 250, [2] * 20)], options())
+    with pytest.raises(UsageError, match=r"256 tokens, one more for the EOS(.|\n)*at most 255"):
+        elbo(tiny("llada"), [([1] * 250, [2] * 6)], options(append_eos=True))
+    most = tiny("sdar").config.context_length
+    with pytest.raises(UsageError, match=rf"{most} tokens\n(.|\n)*at most {most // 3 * 3}"):
+        elbo(tiny("sdar"), [([1] * (most - 6), [2] * 6)], options(block_length=3, check_greedy=True))
     with pytest.raises(UsageError, match=r"row 1 (.|\n)*128(.|\n)*0 .. 127"):
         elbo(tiny("llada"), [([1], [2]), ([1], [128])], options())
     with pytest.raises(UsageError, match="groups"):

@@ -4,7 +4,7 @@ from contextlib import closing
 
 import pytest
 
-from dare_eval.errors import DataError
+from dare_eval.errors import DataError, UsageError
 from dare_eval.inferencers.item_loop import ItemLoop, identity
 from dare_eval.inferencers.item_store import ItemStore
 from dare_eval.inferencers.rows import make_rows
@@ -43,3 +43,21 @@ def test_an_item_that_cannot_work_ends_the_data_set_before_any_is_answered(tmp_p
 def test_only_items_that_are_still_to_answer_are_looked_at(tmp_path):
     assert [record.response for record in run(tmp_path, answer)] == list("01234")
     assert len(run(tmp_path, answer, too_long(*range(5)))) == 5
+
+
+def test_whatever_a_look_at_an_item_raises_names_the_item(tmp_path):
+    def check(index):
+        if index == 2:
+            raise TypeError("TextEncodeInput")
+
+    with pytest.raises(DataError, match="item 2: TypeError: TextEncodeInput") as caught:
+        run(tmp_path, answer, check)
+    assert isinstance(caught.value.__cause__.__cause__, TypeError)
+
+
+def test_a_setting_that_is_wrong_for_every_item_is_no_fault_of_one(tmp_path):
+    def check(index):
+        raise UsageError("no decode settings")
+
+    with pytest.raises(UsageError, match=r"^no decode settings$"):
+        run(tmp_path, answer, check)

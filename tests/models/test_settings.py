@@ -64,3 +64,16 @@ def test_context_limit_is_the_smallest_of_all_and_leaves_room_for_a_prompt(confi
     for wrong in (0, -1, 2.5, True, "8"):
         with pytest.raises(UsageError, match="max_seq_len"):
             context_limit(wrong, config, spec)
+
+
+def test_a_block_causal_network_has_room_for_whole_blocks_only(config):
+    blocks = dataclasses.replace(config, block_length=4)
+    spec = DecodeSpec.build("sdar", gen_length=8, block_length=6)
+    assert context_limit(None, blocks, spec) == 60
+    assert context_limit(62, blocks, spec) == 60
+    assert context_limit(59, blocks, spec) == 59
+    assert context_limit(None, config, DecodeSpec.build("llada", gen_length=6, block_length=6)) == 64
+    with pytest.raises(UsageError, match=r"gen_length 58(.|\n)*context 58 tokens(.|\n)*gen_length = 29"):
+        context_limit(None, blocks, DecodeSpec.build("sdar", gen_length=58, block_length=29))
+    with pytest.raises(UsageError, match=r"blocks of at most 64 tokens(.|\n)*gen_length = block_length = 32"):
+        context_limit(None, blocks, DecodeSpec.build("sdar", gen_length=8, block_length=65))

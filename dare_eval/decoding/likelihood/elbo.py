@@ -66,7 +66,7 @@ def elbo(
         _job(pair, estimator, block_length, options, name, network.config)
         for pair, name in zip(pairs, names, strict=True)
     ]
-    _check_context(jobs, network.config)
+    _check_context(pairs, options, network.config)
     values = log_probs(
         network,
         [copy for job in jobs for copy in job.copies],
@@ -99,6 +99,25 @@ def resolve_estimator(name: str, config: NetworkConfig) -> str:
     return name
 
 
+def closing_tokens(options: LikelihoodOptions, config: NetworkConfig) -> int:
+    """Return how many tokens stand behind a continuation: the EOS that closes it, or none."""
+    return int(_closes(options, resolve_estimator(options.estimator, config)))
+
+
+def longest_pair(options: LikelihoodOptions, config: NetworkConfig) -> int:
+    """Return the most tokens that a context and its continuation may have together.
+
+    A closing EOS takes one place of the model's context; the greedy check decodes whole blocks of a block-causal
+    network. Raises ``UsageError`` for an estimator that does not fit the network.
+    """
+    limit = min(config.context_length, config.learned_positions or config.context_length)
+    scored = limit - closing_tokens(options, config)
+    if not options.check_greedy or config.block_length is None:
+        return scored
+    block = options.block_length or config.block_length
+    return min(scored, limit // block * block)
+
+
 def _closes(options: LikelihoodOptions, estimator: str) -> bool:
     return estimator == "bernoulli" if options.append_eos is None else options.append_eos
 
@@ -127,13 +146,14 @@ def _job(
     return _Job(plan, copies, which, len(continuation))
 
 
-def _check_context(jobs: list[_Job], config: NetworkConfig) -> None:
-    limit = min(config.context_length, config.learned_positions or config.context_length)
-    longest = max((len(copy.ids) for job in jobs for copy in job.copies), default=0)
+def _check_context(pairs: Sequence[Pair], options: LikelihoodOptions, config: NetworkConfig) -> None:
+    limit = longest_pair(options, config)
+    longest = max((len(context) + len(continuation) for context, continuation in pairs), default=0)
     if longest > limit:
+        closing = ", one more for the EOS that closes them" if closing_tokens(options, config) else ""
         raise UsageError(
             "context and continuation are longer than the model's context",
-            seen=f"{longest} tokens",
+            seen=f"{longest} tokens{closing}",
             allowed=f"at most {limit} tokens",
             remedy="shorten the context (fewer shots)",
         )
