@@ -194,12 +194,12 @@ def find_family(raw: Mapping[str, Any]) -> Family:
     """
     model_type, architectures = _stated_names(raw)
     families: dict[str, Family] = FAMILIES.loadable()
+    if model_type is not None and model_type in FAMILIES and model_type not in families:
+        FAMILIES.get(model_type)  # left out because it is broken: asked for by name, it is an error
     by_type = [name for name, family in families.items() if model_type in family.model_types]
     by_class = [name for name, family in families.items() if set(architectures) & set(family.architectures)]
     if by_type or by_class:
         return _only(by_type or by_class, f"model_type '{model_type}'" if by_type else f"architectures {architectures}")
-    if model_type is not None and model_type in FAMILIES:
-        FAMILIES.get(model_type)  # one that was left out above because it is broken says so here
     known = [kind for family in families.values() for kind in family.model_types]
     raise unknown("model_type", str(model_type), known, remedy="add a family through the entry points 'dare.families'")
 

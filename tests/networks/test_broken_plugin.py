@@ -72,7 +72,8 @@ def test_a_broken_family_stops_only_those_who_ask_for_it(families, caplog, targe
             assert make_config(raw).family == name
     [record] = caplog.records
     assert "brk" in record.getMessage() and target in record.getMessage() and words in record.getMessage()
-    for ask in (lambda: known.get("brk"), lambda: make_config(OTHER | {"model_type": "brk"})):
+    brk = LLADA | {"model_type": "brk"}  # its architecture would do, but its model_type asks for another
+    for ask in (lambda: known.get("brk"), lambda: make_config(brk)):
         with pytest.raises(SetupError) as caught:
             ask()
         for word in (f"brk = {target}", "dare.families", words, "uninstall"):
