@@ -108,6 +108,15 @@ def test_batch_is_harmless_with(name):
     assert [facts(r) for r in together] == [facts(r) for half in halves for r in half]
 
 
+@pytest.mark.parametrize("cache", ["none", "block"])
+@pytest.mark.parametrize("policy", ["quota", "random", "sequential", "dynamic"])
+def test_overwriting_as_published_leaves_no_mask(policy, cache):
+    # Five prompt tokens and 4 steps of 2: the last step of a block finds fewer masks than are due.
+    given = spec("sdar", policy, cache, gen_length=17, steps=10, early_stop="none", parity=["overwrite_committed"])
+    for result in decode(tiny("sdar"), prompts((5, 7, 3)), given):
+        assert tiny("sdar").config.mask_id not in result.response
+
+
 def exact_cache_combinations():
     for family in BLOCK_CAUSAL:
         for policy in POLICY_FIELDS:
