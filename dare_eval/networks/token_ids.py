@@ -128,17 +128,21 @@ def is_id(value: Any) -> bool:
 
 
 def _stated(content: Mapping[str, Any], file: str, key: str) -> list[int]:
-    """Return the ids that ``file`` states under ``key``; only EOS may have several."""
+    """Return the ids that ``file`` states under ``key``; only EOS may have several.
+
+    Raises ``UsageError`` for mask and padding, as ``check_token_ids`` does, ``DataError`` for the others.
+    """
     value = content.get(key)
     if value is None:
         return []
     several = key == "eos_token_id"
     listed = list(value) if several and isinstance(value, list | tuple) else [value]
     if not listed or not all(is_id(number) for number in listed):
-        raise DataError(
+        kind = UsageError if key in ("mask_token_id", "pad_token_id") else DataError
+        raise kind(
             f"{file} gives no usable {key}",
             seen=repr(value)[:300],
-            allowed="a token id, or a list of token ids" if several else "a token id",
+            allowed="an integer, or a list of integers" if several else "an integer",
             remedy=f"correct {key} in {file}",
         )
     return listed
