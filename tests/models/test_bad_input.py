@@ -115,7 +115,8 @@ def test_decoding_that_is_no_dict(workplace):
 
 def test_mask_id_that_is_no_number(workplace):
     done = damaged(workplace, lambda folder: edit(folder, "config.json", mask_token_id="<mask>"))
-    assert_refused(done, "mask_token_id", "<mask>", "a token id")
+    assert done.code == 2
+    assert_refused(done, "mask_token_id", "<mask>", "an integer")
 
 
 def test_mask_token_taken_out_of_the_vocabulary(workplace):
