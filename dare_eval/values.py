@@ -1,4 +1,4 @@
-"""Values of ``key=value`` options: read as YAML, so that numbers, lists and null are what they look like.
+"""Values of ``key=value`` options and of files: read as YAML, so that numbers, lists and null are what they look like.
 
 Numbers are those of YAML 1.2 and Python: ``1e-1``, ``.5e3`` and ``1_000`` are numbers and ``010`` is ten, where YAML
 1.1 sees texts and an octal eight.
@@ -26,7 +26,7 @@ def read_value(key: str, text: str) -> Any:
     import yaml
 
     try:
-        return yaml.load(text, Loader=_loader())
+        return load_yaml(text)
     except (yaml.YAMLError, ValueError) as error:  # ValueError: a date that no calendar has
         problem = getattr(error, "problem", None) or str(error)
         raise UsageError(
@@ -43,6 +43,21 @@ def read_values(key: str, text: str) -> list[Any]:
     Raises ``UsageError`` when one of them is no YAML.
     """
     return [read_value(key, part) for part in split_values(text) if part]
+
+
+def load_yaml(text: str) -> Any:
+    """Return what the YAML ``text`` holds; raises ``yaml.YAMLError``, and ``ValueError`` for an impossible date."""
+    import yaml
+
+    return yaml.load(text, Loader=_with_numbers(yaml.SafeLoader))
+
+
+def dump_yaml(value: Any) -> str:
+    """Return ``value`` as YAML that :func:`load_yaml` reads back, keys in their order."""
+    import yaml
+
+    dumper = _with_numbers(yaml.SafeDumper)
+    return str(yaml.dump(value, Dumper=dumper, sort_keys=False, allow_unicode=True))
 
 
 def split_values(text: str) -> list[str]:
@@ -63,22 +78,19 @@ def split_values(text: str) -> list[str]:
 
 
 @functools.cache
-def _loader() -> Any:
-    """Return the safe loader with the numbers above in the place of YAML 1.1's."""
-    import yaml
-
-    class Loader(yaml.SafeLoader):
-        pass
-
-    numbers = ("tag:yaml.org,2002:int", "tag:yaml.org,2002:float")
-    Loader.yaml_implicit_resolvers = {
-        sign: [(tag, pattern) for tag, pattern in found if tag not in numbers]
-        for sign, found in yaml.SafeLoader.yaml_implicit_resolvers.items()
+def _with_numbers(kind: Any) -> Any:
+    """Return YAML's safe loader or dumper with the numbers above in the place of YAML 1.1's."""
+    whole, real = "tag:yaml.org,2002:int", "tag:yaml.org,2002:float"
+    kept = {
+        sign: [(tag, pattern) for tag, pattern in found if tag not in (whole, real)]
+        for sign, found in kind.yaml_implicit_resolvers.items()
     }
-    Loader.add_implicit_resolver(numbers[0], _INT, list("-+0123456789"))
-    Loader.add_implicit_resolver(numbers[1], _FLOAT, list("-+.0123456789"))
-    Loader.add_constructor(numbers[0], _whole_number)
-    return Loader
+    made: Any = type(kind.__name__, (kind,), {"yaml_implicit_resolvers": kept})
+    made.add_implicit_resolver(whole, _INT, list("-+0123456789"))
+    made.add_implicit_resolver(real, _FLOAT, list("-+.0123456789"))
+    if hasattr(made, "add_constructor"):
+        made.add_constructor(whole, _whole_number)
+    return made
 
 
 def _whole_number(loader: Any, node: Any) -> int:

@@ -15,6 +15,7 @@ import yaml
 from pydantic import BaseModel, ValidationError
 
 from dare_eval.errors import DareError, UsageError, unknown
+from dare_eval.values import dump_yaml, load_yaml
 
 C = TypeVar("C", bound=BaseModel)
 
@@ -34,12 +35,12 @@ def load_config(kind: type[C], path: Path | None, overrides: Sequence[str] = ())
 def read_yaml(path: Path) -> dict[str, Any]:
     """Return the mapping in ``path``; raises ``UsageError`` when there is none."""
     try:
-        record = yaml.safe_load(path.read_text())
+        record = load_yaml(path.read_text())
     except OSError as error:
         raise UsageError(
             f"the training config cannot be read: {error.strerror}", seen=path, remedy="--config PATH of a YAML file"
         ) from None
-    except (yaml.YAMLError, UnicodeDecodeError) as error:
+    except (yaml.YAMLError, ValueError) as error:  # ValueError: bytes that are no UTF-8, a date that no calendar has
         raise UsageError(f"the training config is not valid YAML: {error}", seen=path) from None
     if not isinstance(record, dict):
         raise UsageError("the training config is not a mapping", seen=f"{path}: {type(record).__name__}")
@@ -56,7 +57,7 @@ def validate(kind: type[C], record: Mapping[str, Any]) -> C:
 
 def to_yaml(config: BaseModel) -> str:
     """Return the resolved settings as YAML, in the order in which they are defined."""
-    return str(yaml.safe_dump(json.loads(config.model_dump_json()), sort_keys=False, allow_unicode=True))
+    return dump_yaml(json.loads(config.model_dump_json()))
 
 
 def _apply(record: dict[str, Any], text: str) -> None:
@@ -64,8 +65,8 @@ def _apply(record: dict[str, Any], text: str) -> None:
     if not sign or not all(key.split(".")):
         raise UsageError("an override is not of the form a.b=value", seen=text, allowed="--set train.max_steps=100")
     try:
-        apply_override(record, key, yaml.safe_load(value))
-    except yaml.YAMLError as error:
+        apply_override(record, key, load_yaml(value))
+    except (yaml.YAMLError, ValueError) as error:
         raise UsageError(f"the value of an override is not valid YAML: {error}", seen=f"--set {text}") from None
 
 

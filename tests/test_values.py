@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import string
+
 import hypothesis.strategies as st
 import pytest
+import yaml
 from hypothesis import given
 
 from dare_eval.errors import UsageError
-from dare_eval.values import read_value, read_values, split_values
+from dare_eval.values import dump_yaml, load_yaml, read_value, read_values, split_values
+from tests.conftest import ROOT
 
 
 @pytest.mark.parametrize(
@@ -45,6 +49,19 @@ def test_values(text, value):
 def test_every_number_that_python_writes_comes_back(number):
     found = read_value("key", str(number))
     assert found == number and type(found) is type(number)
+
+
+@given(
+    st.text(string.printable, max_size=6)
+    | st.sampled_from(["1e5", "010", "1_0", "1:30", "yes", "null", ".5", "1.", "0x1"])
+)
+def test_a_text_that_looks_like_a_number_is_written_so_that_it_stays_a_text(text):
+    assert load_yaml(dump_yaml({"name": text, "list": [text, 1e-5]})) == {"name": text, "list": [text, 1e-5]}
+
+
+@pytest.mark.parametrize("path", sorted((ROOT / "configs").rglob("*.yaml")), ids=lambda path: path.name)
+def test_the_committed_recipes_mean_the_same_to_every_reader(path):
+    assert load_yaml(path.read_text()) == yaml.safe_load(path.read_text())
 
 
 @pytest.mark.parametrize("text", ["[1", "a: b: c", "2024-99-99", "9" * 5000, "!!python/name:os.system"])

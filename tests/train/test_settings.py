@@ -11,6 +11,7 @@ from pydantic import BaseModel, ValidationError
 
 from dare_eval.errors import UsageError
 from dare_train.config import LoraSettings, PreferenceConfig, PretrainConfig, SftConfig
+from dare_train.rl.config import RlConfig
 from dare_train.settings import load_config, to_yaml, validate
 
 RECIPES = sorted(Path(__file__).parents[2].joinpath("configs/train").glob("[!c]*.yaml"))
@@ -58,6 +59,7 @@ def test_settings_are_frozen(config):
         ("train.max_steps", ["a.b=value"]),
         ("seed.value=3", ["'seed'", "is a value"]),
         ("optim.lr=[1", ["not valid YAML"]),
+        ("optim.lr=2024-99-99", ["not valid YAML", "month"]),
         ("train.max_steps=true", ["train.max_steps", "got the switch true"]),
         ("model.lora.targets=3", ["'model.lora.targets'", "all-linear"]),
         ("optim.lr=.nan", ["optim.lr", "finite number"]),
@@ -99,6 +101,16 @@ def test_overrides_win_and_the_resolved_file_gives_the_same_settings(settings, t
     assert (first.optim.betas, first.train.max_steps, first.evaluation.config) == ((0.8, 0.9), 7, "x.py")
     path.write_text(to_yaml(first))
     assert load_config(SftConfig, path) == first
+
+
+def test_numbers_may_be_written_with_an_exponent(settings, tmp_path):
+    path = tmp_path / "config.yaml"
+    path.write_text(yaml.safe_dump(settings()) + "seed: 1e1\n")
+    found = load_config(SftConfig, path, ["optim.lr=1e-4", "train.max_steps=1e3"])
+    assert (found.seed, found.optim.lr, found.train.max_steps) == (10, 1e-4, 1000)
+    recipe = RECIPES[0].parent / "rl" / "tiny_countdown.yaml"
+    constants = load_config(RlConfig, recipe, ["algorithm.kl.coef=1e-3", "algorithm.epochs=010"]).algorithm
+    assert constants["kl"] == {"coef": 1e-3} and constants["epochs"] == 10
 
 
 @pytest.mark.parametrize("path", RECIPES, ids=lambda path: path.stem)
