@@ -70,7 +70,7 @@ class Canvas:
             room = self.ends[row] - self.starts[row]
             if len(tokens) > room:
                 raise UsageError(
-                    f"committed response {row} is longer than what is decoded",
+                    f"committed responses do not fit: number {row} is longer than what is decoded",
                     seen=f"{len(tokens)} tokens",
                     allowed=f"at most {room} tokens",
                 )

@@ -124,7 +124,7 @@ def test_any_state_is_continued_and_the_batch_does_not_matter(family, settings, 
         ([[-3], [1]], r"committed response 0(.|\n)*-3"),
         ([], "0 responses for 2 prompts"),
         ([[1], [2], [3]], "3 responses for 2 prompts"),
-        ([[1], [2] * 5], r"committed response 1(.|\n)*5 tokens(.|\n)*at most 4"),
+        ([[1], [2] * 5], r"do not fit: number 1(.|\n)*5 tokens(.|\n)*at most 4"),
     ],
 )
 def test_committed_responses_that_do_not_fit_are_refused(committed, words):
