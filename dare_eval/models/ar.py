@@ -24,7 +24,7 @@ from dare_eval.errors import DataError, UsageError, unknown
 from dare_eval.inferencers.rows import Row
 from dare_eval.models.engine import build_options
 from dare_eval.models.settings import check_device, check_names, place_of
-from dare_eval.models.texts import HUMAN_BOT_ROUND, GenText, cut_at_stops, render_chat, row_seeds
+from dare_eval.models.texts import HUMAN_BOT_ROUND, GenText, check_text, cut_at_stops, render_chat, row_seeds
 from dare_eval.networks import resolve_model_path
 from dare_eval.records.provenance import weight_hash
 from dare_eval.runtime.model_facts import ModelFacts
@@ -98,10 +98,14 @@ class ArModel(BaseModel):
         rows: Sequence[Row] | None = None,
         stopping_criteria: Sequence[str] = (),
     ) -> list[GenText]:
-        """Decode one batch."""
+        """Decode one batch; raises ``DataError`` for a prompt that is too long or no Unicode text."""
         import torch
 
+        if not inputs:
+            return []
         texts = [render_chat(self.tokenizer, one) if self.chat else str(one) for one in inputs]
+        for text in texts:
+            check_text(text)
         batch = self.tokenizer(texts, return_tensors="pt", padding=True, add_special_tokens=not self.chat)
         self._check_room(batch["attention_mask"].sum(-1).tolist())
         started = time.perf_counter()

@@ -103,6 +103,8 @@ class EngineModel(DiffusionModel):
         stopping_criteria: Sequence[str] = (),
     ) -> list[GenText]:
         """Decode one batch; the seeds are those of in-process decoding, the random numbers the engine's own."""
+        if not inputs:
+            return []
         prompts, seeds = self.encode_batch(inputs, rows)
         results = self.start(self.spec).generate(
             [one.ids for one in prompts], self.spec, seeds, [one.text for one in prompts]

@@ -47,6 +47,13 @@ def test_a_batch_equals_its_rows_alone(checkpoint, settings):
         assert answer.stats["nfe"] == answer.stats["generated_tokens"] + (answer.stats["stop"] == "eos")
 
 
+def test_no_prompt_and_a_prompt_that_is_no_text(checkpoint):
+    model = ArBaseModel(checkpoint, {"gen_length": 4})
+    assert model.generate([]) == []
+    with pytest.raises(DataError, match=r"character 3 of the prompt(.|\n)*0xff"):
+        model.generate(["w1", "w1 \udcff"])
+
+
 def test_the_global_random_state_is_left_alone(checkpoint):
     model = ArBaseModel(checkpoint, {"gen_length": 4, "temperature": 1.0})
     before = torch.random.get_rng_state()
