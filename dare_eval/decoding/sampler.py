@@ -136,7 +136,7 @@ def not_finite(spec: DecodeSpec) -> DareError:
         return UsageError(
             what,
             seen=seen,
-            allowed="a guidance scale whose logits stay finite (published scales are below 10)",
+            allowed="a guidance scale whose logits stay finite",
             remedy="a smaller cfg_scale; when the error stays at cfg_scale = 0, check the weights",
         )
     narrow = spec.dtype == "float16"
