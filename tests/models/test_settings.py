@@ -6,6 +6,7 @@ import dataclasses
 
 import pytest
 
+from dare_eval.commands.plan_rows import Subject
 from dare_eval.errors import SetupError, UsageError
 from dare_eval.models.settings import check_attention, check_device, check_dtype, context_limit, place_of
 from dare_eval.networks import read_config
@@ -73,6 +74,7 @@ def test_a_block_causal_network_has_room_for_whole_blocks_only(config):
     assert context_limit(62, blocks, spec) == 60
     assert context_limit(59, blocks, spec) == 59
     assert context_limit(None, config, DecodeSpec.build("llada", gen_length=6, block_length=6)) == 64
+    assert Subject(blocks, spec, {}, None).limit == 60
     with pytest.raises(UsageError, match=r"gen_length 58(.|\n)*context 58 tokens(.|\n)*gen_length = 29"):
         context_limit(None, blocks, DecodeSpec.build("sdar", gen_length=58, block_length=29))
     with pytest.raises(UsageError, match=r"blocks of at most 64 tokens(.|\n)*gen_length = block_length = 32"):
