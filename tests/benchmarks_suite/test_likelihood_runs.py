@@ -146,6 +146,26 @@ def test_examples_that_do_not_fit_are_dropped_and_counted(fed, checkpoints):
     assert max(dropped) <= 5
 
 
+def test_a_gap_with_nothing_behind_it_ends_the_data_set_before_any_item_is_scored(fed, checkpoints):
+    place = fed.place / "data" / "winogrande" / "dev.jsonl"
+    odd = {"sentence": "The cat chased the _", "option1": "mouse", "option2": "dog", "answer": "1"}
+    place.write_text(place.read_text() + json.dumps(odd) + "\n")
+    done = fed.run(fed.config(HEAD + model(checkpoints["llada"], likelihood={"mc_num": 8}) + "\ndatasets = [*gaps]"))
+    assert done.code == 3, done.text
+    for part in ("item 12: the continuation is empty", "cont = ''"):
+        assert part in done.err, done.err
+    [items] = (done.run / "predictions").rglob("*.items.jsonl")
+    assert items.read_text() == ""
+
+
+def test_scores_that_are_no_numbers_are_failed_items(fed, checkpoints):
+    given = {"mc_num": 8, "cfg_scale": 1e38}
+    done = fed.run(fed.config(HEAD + model(checkpoints["llada"], likelihood=given) + "\ndatasets = [*turns]"))
+    assert done.code == 3, done.text
+    for part in ("the model raised on item 0", "of option 'A' is no finite number", "cfg_scale"):
+        assert part in " ".join(done.err.split()), done.err
+
+
 def test_a_changed_estimate_is_a_new_result_and_the_same_one_is_kept(fed, checkpoints):
     first = HEAD + model(checkpoints["llada"], likelihood={"mc_num": 8}) + "\ndatasets = [*turns]"
     done = fed.run(fed.config(first))
