@@ -56,13 +56,17 @@ class Cut:
     passes: int | None
 
     def state(self, result: DecodeResult, spec: DecodeSpec, mask_id: int) -> list[int]:
-        """Return the response at the cut, masks where nothing stood yet."""
+        """Return the response at the cut, masks where nothing stood yet.
+
+        Passes are counted from the row's first that reveals: storing a full block of its prompt is a forward before.
+        """
         if self.blocks is not None:
             whole = self.blocks * spec.block_length
             return [token if at < whole else mask_id for at, token in enumerate(result.response)]
         assert self.passes is not None
+        first = min((step for step in result.step_map if step >= 0), default=0)
         steps = zip(result.response, result.step_map, strict=True)
-        return [token if 0 <= step < self.passes else mask_id for token, step in steps]
+        return [token if 0 <= step < first + self.passes else mask_id for token, step in steps]
 
     def rest(self, spec: DecodeSpec) -> DecodeSpec:
         """Return the settings of what is left to decode after the cut."""

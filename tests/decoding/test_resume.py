@@ -86,6 +86,7 @@ def test_a_tree_of_a_block_causal_family_branches_with_unequal_prompts():
     )
     batch, cut = [[5] * 5, [7] * 8], Cut(None, 2)
     states = [cut.state(r, given, MASK) for r in decode(tiny("sdar"), batch, given, row_seeds=[1, 2])]
+    assert states[1].count(MASK) == 4, "two passes of two tokens; storing the prompt's block is none of them"
     rest = cut.rest(given)
     cached = decode(tiny("sdar"), batch, rest, row_seeds=[3, 4], committed=states)
     plain = decode(tiny("sdar"), batch, dataclasses.replace(rest, cache="none"), row_seeds=[3, 4], committed=states)
