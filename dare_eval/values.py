@@ -7,6 +7,7 @@ Numbers are those of YAML 1.2 and Python: ``1e-1``, ``.5e3`` and ``1_000`` are n
 from __future__ import annotations
 
 import functools
+import math
 import re
 from typing import Any
 
@@ -49,11 +50,17 @@ def load_yaml(text: str) -> Any:
     """Return what the YAML ``text`` holds; raises ``yaml.YAMLError``, and ``ValueError`` for an impossible date."""
     import yaml
 
-    return yaml.load(text, Loader=_with_numbers(yaml.SafeLoader))
+    try:
+        return yaml.load(text, Loader=_with_numbers(yaml.SafeLoader))
+    except (LookupError, AttributeError, TypeError) as error:  # a tag such as !!bool before what is none
+        raise yaml.YAMLError(f"a tag does not fit its value: {error}") from error
 
 
 def dump_yaml(value: Any) -> str:
-    """Return ``value`` as YAML that :func:`load_yaml` reads back, keys in their order."""
+    """Return ``value`` as YAML that :func:`load_yaml` reads back, keys in their order.
+
+    Texts that YAML 1.1 would take for numbers (``0b11``, ``12:30``) are quoted for the sake of other readers.
+    """
     import yaml
 
     dumper = _with_numbers(yaml.SafeDumper)
@@ -81,18 +88,27 @@ def split_values(text: str) -> list[str]:
 def _with_numbers(kind: Any) -> Any:
     """Return YAML's safe loader or dumper with the numbers above in the place of YAML 1.1's."""
     whole, real = "tag:yaml.org,2002:int", "tag:yaml.org,2002:float"
+    reads = hasattr(kind, "add_constructor")
     kept = {
-        sign: [(tag, pattern) for tag, pattern in found if tag not in (whole, real)]
+        sign: [(tag, pattern) for tag, pattern in found if not reads or tag not in (whole, real)]
         for sign, found in kind.yaml_implicit_resolvers.items()
     }
     made: Any = type(kind.__name__, (kind,), {"yaml_implicit_resolvers": kept})
     made.add_implicit_resolver(whole, _INT, list("-+0123456789"))
     made.add_implicit_resolver(real, _FLOAT, list("-+.0123456789"))
-    if hasattr(made, "add_constructor"):
+    if reads:
         made.add_constructor(whole, _whole_number)
+        made.add_constructor(real, _real_number)
     return made
 
 
 def _whole_number(loader: Any, node: Any) -> int:
     text = str(loader.construct_scalar(node))
     return int(text, 16 if "x" in text else 10)
+
+
+def _real_number(loader: Any, node: Any) -> float | str:
+    """Return the number; a text of digits around one ``e`` (a hash of a commit) that no float can hold stays a text."""
+    text = str(loader.construct_scalar(node))
+    found: float = loader.construct_yaml_float(node)
+    return found if math.isfinite(found) or "inf" in text.lower() or "nan" in text.lower() else text

@@ -36,6 +36,8 @@ from tests.conftest import ROOT
         ("'1e-1'", "1e-1"),
         ("1:30", "1:30"),
         ("1e", "1e"),
+        ("123e4567", "123e4567"),
+        ("-.inf", float("-inf")),
         ("0.6.0", "0.6.0"),
         ("http://127.0.0.1:30000", "http://127.0.0.1:30000"),
     ],
@@ -53,10 +55,15 @@ def test_every_number_that_python_writes_comes_back(number):
 
 @given(
     st.text(string.printable, max_size=6)
-    | st.sampled_from(["1e5", "010", "1_0", "1:30", "yes", "null", ".5", "1.", "0x1"])
+    | st.sampled_from(["1e5", "010", "1_0", "1:30", "0b11", "1__0", "123e4567", "yes", "null", ".5", "1.", "0x1"])
 )
 def test_a_text_that_looks_like_a_number_is_written_so_that_it_stays_a_text(text):
     assert load_yaml(dump_yaml({"name": text, "list": [text, 1e-5]})) == {"name": text, "list": [text, 1e-5]}
+
+
+@pytest.mark.parametrize("text", ["0b11", "12:30", "1__0", "010", "1e5", "0o7"])
+def test_a_text_stays_a_text_for_older_readers_too(text):
+    assert yaml.safe_load(dump_yaml([text, 1.5, 7])) == [text, 1.5, 7]
 
 
 @pytest.mark.parametrize("path", sorted((ROOT / "configs").rglob("*.yaml")), ids=lambda path: path.name)
@@ -64,7 +71,10 @@ def test_the_committed_recipes_mean_the_same_to_every_reader(path):
     assert load_yaml(path.read_text()) == yaml.safe_load(path.read_text())
 
 
-@pytest.mark.parametrize("text", ["[1", "a: b: c", "2024-99-99", "9" * 5000, "!!python/name:os.system"])
+@pytest.mark.parametrize(
+    "text",
+    ["[1", "a: b: c", "2024-99-99", "9" * 5000, "!!python/name:os.system", "!!bool x", "!!float ''", "!!timestamp x"],
+)
 def test_what_cannot_be_read_is_named(text):
     with pytest.raises(UsageError, match="the value of 'seed' cannot be read"):
         read_value("seed", text)

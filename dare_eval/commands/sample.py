@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import io
 import json
 import sys
@@ -50,8 +51,8 @@ def sample(options: SampleOptions) -> None:
     from dare_eval.errors import UsageError
 
     asked = options.prompt
-    keep_odd_bytes()
     if asked is None:
+        keep_odd_bytes()
         asked = "" if sys.stdin.isatty() else sys.stdin.read().strip()
     if not asked.strip():
         raise UsageError("there is no prompt", remedy='--prompt "..." or a text on standard input')
@@ -78,7 +79,8 @@ def sample(options: SampleOptions) -> None:
 def keep_odd_bytes() -> None:
     """Let standard input hold bytes that are no UTF-8, so that their prompt alone is refused."""
     if isinstance(sys.stdin, io.TextIOWrapper):
-        sys.stdin.reconfigure(errors="surrogateescape")
+        with contextlib.suppress(io.UnsupportedOperation):  # something of it was read before this command began
+            sys.stdin.reconfigure(errors="surrogateescape")
 
 
 def stdout_console() -> Console:

@@ -123,7 +123,7 @@ def default_settings(name: str, config: Any, preset: str | None) -> dict[str, An
 
 
 def parse_settings(texts: Sequence[str]) -> dict[str, Any]:
-    """Return ``key=value`` texts as decode settings; values are read as YAML (``none`` as text, ``null`` as unset)."""
+    """Return ``key=value`` texts, read as YAML, as decode settings: ``none`` is a text, ``null`` unsets what may be."""
     from dare_eval.values import read_value
 
     found = {}

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from numbers import Integral
 
 import torch
 from torch import Tensor
@@ -104,9 +105,20 @@ def _refuse_cache(cache: str, network: str, allowed: str, instead: str) -> None:
     )
 
 
+def is_token(value: object) -> bool:
+    """Return whether ``value`` is an integer of any library (a bool is not)."""
+    return isinstance(value, Integral) and not isinstance(value, bool)
+
+
 def check_ids(rows: Sequence[Sequence[int]], config: NetworkConfig, *, what: str = "row") -> None:
     """Refuse token ids that the embedding has no row for: a GPU would stop at them without saying why."""
     for number, row in enumerate(rows):
+        if not isinstance(row, Sequence) or not all(map(is_token, row)):
+            raise UsageError(
+                f"{what} {number} is no list of token ids",
+                seen=repr(row)[:200],
+                allowed=f"a list of integers, 0 .. {config.vocab_size - 1}",
+            )
         if len(row) and not 0 <= min(row) <= max(row) < config.vocab_size:
             raise UsageError(
                 f"{what} {number} holds a token id outside the vocabulary",

@@ -14,7 +14,7 @@ from itertools import pairwise
 import torch
 from torch import Tensor
 
-from dare_eval.decoding.canvas import Canvas
+from dare_eval.decoding.canvas import Canvas, is_token
 from dare_eval.decoding.policies.base import Policy
 from dare_eval.decoding.schedule import Block
 from dare_eval.decoding.step import Step
@@ -55,7 +55,7 @@ class Contract:
             isinstance(counts, Sequence)
             and len(counts) == len(step.masks)
             and all(
-                isinstance(count, int) and min(least, left) <= count <= left
+                is_token(count) and min(least, left) <= count <= left
                 for count, left in zip(counts, step.masks, strict=True)
             )
         )
@@ -65,7 +65,7 @@ class Contract:
                 _described(counts),
                 f"{len(step.masks)} integers from {least} to the rows' masks, {_described(step.masks)}; or None",
             )
-        return list(counts)
+        return [int(count) for count in counts]
 
     def visible(self, block: Block) -> list[int] | None:
         """Return the canvas columns the network may see, None for all."""
@@ -79,7 +79,7 @@ class Contract:
                 "a bidirectional network with cache = none; else visible() returns None",
             )
         seen = list(columns) if isinstance(columns, Sequence) else []
-        whole = bool(seen) and all(isinstance(column, int) for column in seen)
+        whole = bool(seen) and all(map(is_token, seen))
         ascending = whole and all(left < right for left, right in pairwise(seen))
         needed = range(max(block.start - self.shift, 0), block.stop)
         if not (ascending and seen[0] >= 0 and seen[-1] < self.canvas.width and set(needed) <= set(seen)):
@@ -88,7 +88,7 @@ class Contract:
                 _described(columns),
                 f"ascending columns within 0 .. {self.canvas.width - 1}, among them {needed.start} .. {block.stop - 1}",
             )
-        return seen
+        return [int(column) for column in seen]
 
     def progress(self, before: Sequence[int], after: Sequence[int], index: int, steps: int | None) -> None:
         """Refuse a pass after which a row has all the masks it had: it could go on for ever."""

@@ -92,9 +92,10 @@ def context_limit(max_seq_len: Any, config: Any, spec: DecodeSpec | None) -> int
     if spec is not None and spec.gen_length >= limit:
         most = limit or canvas_length(config)
         half = most // 2 // spec.block_length * spec.block_length
+        what = f"gen_length {spec.gen_length} leaves no room for a prompt"
         raise UsageError(
-            f"gen_length {spec.gen_length} leaves no room for a prompt",
-            seen=f"gen_length = {spec.gen_length}, context {limit} tokens",
+            what if limit else f"block_length {spec.block_length} is longer than the context",
+            seen=f"gen_length = {spec.gen_length}, block_length = {spec.block_length}, context {most} tokens",
             allowed=f"gen_length below {limit}" if limit else f"blocks of at most {most} tokens",
             remedy=f"gen_length = {half}" if half else f"gen_length = block_length = {max(most // 2, 1)}",
         )

@@ -78,7 +78,9 @@ def find_token_ids(
     found: dict[str, Any] = {}
     for role in ("mask", "pad", "eos", "eot", "bos"):
         default = family.token_ids.get(role)
-        own = ends if role == "eos" else _stated(raw, "config.json", f"{role}_token_id")
+        # What an override replaces is not looked at, since it may repair just that; all EOS ids end a response.
+        given = overrides.get(f"{role}_id") is not None
+        own = ends if role == "eos" or given else _stated(raw, "config.json", f"{role}_token_id")
         stated = own[0] if own else None
         from_tokenizer = files.role(f"{role}_token")
         if role == "eot":

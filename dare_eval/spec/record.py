@@ -94,6 +94,8 @@ class DecodeSpec:
         for key in settings:
             if key not in known:
                 raise unknown("decoding setting", key, known)
+        if settings.get("seed", 0) is None:  # older records hold it
+            del settings["seed"]
         for key, value in settings.items():
             settings[key] = _canonical(key, value)
         _fill_defaults(family_traits(family), settings)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from types import SimpleNamespace
 
+import numpy as np
 import pytest
 import torch
 
@@ -115,10 +116,11 @@ def test_counts_below_the_selection_are_named(monkeypatch):
     refused(monkeypatch, All, r"after forward 7 was full after forward 0")
 
 
-def test_right_counts_pass(monkeypatch):
+@pytest.mark.parametrize("kind", [list, np.array])
+def test_right_counts_pass(monkeypatch, kind):
     class Counted(One):
         def counts(self, step):
-            return [1] * len(step.masks)
+            return list(kind([1] * len(step.masks)))
 
     for cache in ("none", "prefix"):
         plain, counted = (run(monkeypatch, rule, block_length=4, cache=cache) for rule in (One, Counted))

@@ -109,7 +109,7 @@ def test_batch_is_harmless_with(name):
 
 
 @pytest.mark.parametrize("cache", ["none", "block"])
-@pytest.mark.parametrize("policy", ["quota", "random", "sequential", "dynamic"])
+@pytest.mark.parametrize("policy", ["quota", "random", "sequential", "dynamic", "origin"])
 def test_overwriting_as_published_leaves_no_mask(policy, cache):
     # Five prompt tokens and 4 steps of 2: the last step of a block finds fewer masks than are due.
     given = spec("sdar", policy, cache, gen_length=17, steps=10, early_stop="none", parity=["overwrite_committed"])

@@ -67,6 +67,12 @@ def test_context_limit_is_the_smallest_of_all_and_leaves_room_for_a_prompt(confi
             context_limit(wrong, config, spec)
 
 
+def test_a_block_that_is_longer_than_the_context_is_named(config):
+    spec = DecodeSpec.build("llada", gen_length=128, block_length=128)
+    with pytest.raises(UsageError, match=r"block_length 128 is longer than the context(.|\n)*context 64 tokens"):
+        context_limit(None, dataclasses.replace(config, block_length=4), spec)
+
+
 def test_a_block_causal_network_has_room_for_whole_blocks_only(config):
     blocks = dataclasses.replace(config, block_length=4)
     spec = DecodeSpec.build("sdar", gen_length=8, block_length=6)

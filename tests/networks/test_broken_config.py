@@ -17,8 +17,8 @@ from tests.networks.shapes import ALL, DREAM, LLADA, LLADA2, LLADA_MOE, SDAR, SD
 NAN, INF = math.nan, math.inf
 NUMBERS = [
     *((raw, {"rope_theta": value}) for raw in (LLADA, DREAM) for value in (0, -1, NAN, INF, -INF, "x", True, [1])),
-    *((raw, {"rms_norm_eps": value}) for raw in (LLADA, DREAM) for value in (-1, NAN, INF, "x", None, False)),
-    *((LLADA2, {"routed_scaling_factor": value}) for value in (NAN, INF, -INF, "x", None)),
+    *((raw, {"rms_norm_eps": value}) for raw in (LLADA, DREAM) for value in (-1, NAN, INF, "x", False)),
+    *((LLADA2, {"routed_scaling_factor": value}) for value in (NAN, INF, -INF, "x")),
     *((raw, {"partial_rotary_factor": value}) for raw in (LLADA2, LLADA_MOE) for value in (2, -0.5, NAN, "x")),
     (LLADA, {"init_std": -0.1}),
     (DREAM, {"initializer_range": NAN}),
@@ -61,6 +61,13 @@ def test_sizes_that_are_no_integers_above_zero_are_refused(raw, change):
     assert "above 0" in refused(raw, change)
 
 
+@pytest.mark.parametrize("raw", [LLADA, DREAM, LLADA2, LLADA_MOE, SDAR_MOE], ids=lambda raw: raw["model_type"])
+def test_more_layers_than_memory_are_refused_before_they_are_listed(raw):
+    key = "n_layers" if "n_layers" in raw else "num_hidden_layers"
+    message = refused(raw, {key: 10**12})
+    assert key in message and "10,000" in message
+
+
 @pytest.mark.parametrize("change", LAYERS, ids=said)
 def test_the_layers_with_experts_are_given_one_by_one(change):
     message = refused(LLADA_MOE, change)
@@ -81,6 +88,10 @@ def test_an_absent_or_null_number_keeps_its_default():
     assert make_config(LLADA | {"mlp_ratio": None}).ffn == 48
     assert make_config(LLADA_MOE | {"moe_layer_freq": None}).moe.sparse_layers == (True, True)
     assert make_config(LLADA2 | {"num_shared_experts": None}).moe.shared_ffn is None
+    assert make_config(DREAM | {"rms_norm_eps": None, "initializer_range": None}).norm_eps == 1e-6
+    optional = {"routed_scaling_factor": None, "first_k_dense_replace": None}
+    assert make_config(LLADA2 | optional).moe.sparse_layers == (True,) * make_config(LLADA2).layers
+    assert make_config(SDAR_MOE | {"decoder_sparse_step": None}) is not None
 
 
 @pytest.mark.parametrize("factor", [0, 0.5, 1])
@@ -139,6 +150,11 @@ def test_a_mask_token_that_generation_config_ends_a_response_with_is_refused(tmp
     assert "ends a response" in message and "generation_config.json" in message
     with pytest.raises(DataError, match="ends a response"):
         make_config(LLADA, token_ids={"mask_id": 38, "pad_id": 1})
+
+
+@pytest.mark.parametrize("key", ["mask", "bos"])
+def test_an_override_repairs_an_id_that_is_none(key):
+    assert getattr(make_config(LLADA | {f"{key}_token_id": "x"}, token_ids={f"{key}_id": 36}), f"{key}_id") == 36
 
 
 @pytest.mark.parametrize("value", ["7", 7.0, True], ids=repr)

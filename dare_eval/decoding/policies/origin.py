@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import ClassVar
 
+import torch
 from torch import Tensor
 
 from dare_eval.decoding.policies.base import Policy
@@ -27,4 +28,5 @@ class Origin(Policy):
         revealed_RM = (step.uniform_RM < step.fraction) & step.live_RM
         if "zero_commit_steps" in self.spec.parity:
             return revealed_RM
-        return revealed_RM | best(step, -step.uniform_RM, [1] * len(step.masks))
+        lowest_RM = (-step.uniform_RM).masked_fill(~step.live_RM, -torch.inf)
+        return revealed_RM | best(step, lowest_RM, [1] * len(step.masks))

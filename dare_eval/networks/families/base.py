@@ -17,6 +17,7 @@ from dare_eval.networks.names import QWEN_NAMES
 from dare_eval.spec.checks import is_count
 
 Raw = Mapping[str, Any]
+MOST_LAYERS = 10_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -78,9 +79,17 @@ def count(raw: Raw, key: str) -> int:
     return int(value)
 
 
+def layer_count(raw: Raw, key: str) -> int:
+    """Return the number of layers, as :func:`count`; families list their layers, so it must be one that exists."""
+    found = count(raw, key)
+    if found > MOST_LAYERS:
+        raise _wrong(key, found, f"at most {MOST_LAYERS:,}")
+    return found
+
+
 def number(raw: Raw, key: str, default: float) -> float:
     """Return ``raw[key]`` as a float; raises ``DataError`` naming the key for what is no finite number."""
-    value = raw.get(key, default)
+    value = given(raw, key, default)
     try:
         found = math.nan if isinstance(value, bool) else float(value)
     except (TypeError, ValueError, OverflowError) as error:
@@ -136,7 +145,7 @@ def qwen_fields(raw: Raw, *, theta: float = 1e6, eps: float = 1e-6) -> dict[str,
         "names": QWEN_NAMES,
         "vocab_size": count(raw, "vocab_size"),
         "width": width,
-        "layers": count(raw, "num_hidden_layers"),
+        "layers": layer_count(raw, "num_hidden_layers"),
         "heads": heads,
         "kv_heads": given(raw, "num_key_value_heads", heads),
         "head_dim": head_dim,

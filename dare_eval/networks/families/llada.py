@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from dare_eval.networks.families.base import Family, Raw, count, given, number, require, rope_theta
+from dare_eval.networks.families.base import Family, Raw, count, given, layer_count, number, require, rope_theta
 from dare_eval.networks.names import LLADA_NAMES
 
 CHAT_TEMPLATE = (
@@ -44,7 +44,7 @@ def parse(raw: Raw) -> dict[str, Any]:
         "names": LLADA_NAMES,
         "vocab_size": count(raw, "vocab_size" if raw.get("embedding_size") is None else "embedding_size"),
         "width": width,
-        "layers": count(raw, "n_layers"),
+        "layers": layer_count(raw, "n_layers"),
         "heads": heads,
         "kv_heads": given(raw, "n_kv_heads", shared),
         "head_dim": width // heads,

@@ -50,7 +50,7 @@ def parse(raw: Raw) -> dict[str, Any]:
     """Return the network fields of a LLaDA2 config.json."""
     require(raw, "score_function", "sigmoid")
     fields = qwen_fields(raw, theta=600000.0)
-    layers, first = fields["layers"], raw.get("first_k_dense_replace", 0)
+    layers, first = fields["layers"], given(raw, "first_k_dense_replace", 0)
     width, shared, top_k = count(raw, "moe_intermediate_size"), given(raw, "num_shared_experts", 0), count(raw, TOP_K)
     return fields | {
         "names": NAMES,

@@ -10,13 +10,13 @@ from typing import Any
 
 from dare_eval.networks.config import MoEConfig
 from dare_eval.networks.families import sdar
-from dare_eval.networks.families.base import Family, Raw, count
+from dare_eval.networks.families.base import Family, Raw, count, given, layer_count
 
 
 def parse(raw: Raw) -> dict[str, Any]:
     """Return the network fields of an SDAR-MoE config.json."""
-    dense, stride = raw.get("mlp_only_layers") or [], raw.get("decoder_sparse_step", 1)
-    layers = range(count(raw, "num_hidden_layers"))
+    dense, stride = raw.get("mlp_only_layers") or [], given(raw, "decoder_sparse_step", 1)
+    layers = range(layer_count(raw, "num_hidden_layers"))
     return sdar.parse(raw) | {
         "moe": MoEConfig(
             experts=count(raw, "num_experts"),

@@ -18,6 +18,7 @@ from typing import Any
 from dare_eval import presets
 from dare_eval.errors import DataError, unknown
 from dare_eval.records.shapes import FLAG, TEXT, WHOLE, Rules, check_shape
+from dare_eval.values import load_yaml
 
 _FILES = ("llada", "dare_reruns", "algorithms_llada", "algorithms_dream", "tiny")
 _TABLES = ("algorithms_llada", "algorithms_dream")
@@ -124,8 +125,8 @@ def read_card(path: Path) -> Card:
     import yaml
 
     try:
-        read = yaml.safe_load(path.read_text(encoding="utf-8"))
-    except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
+        read = load_yaml(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError, yaml.YAMLError) as error:
         raise DataError(f"the card cannot be read: {error}", seen=path) from None
     if not isinstance(read, dict):
         raise DataError("a card is a mapping", seen=path, allowed=", ".join(sorted(_KEYS)))
