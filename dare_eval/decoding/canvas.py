@@ -13,7 +13,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from numbers import Integral
 
 import torch
 from torch import Tensor
@@ -21,6 +20,7 @@ from torch import Tensor
 from dare_eval.errors import UsageError
 from dare_eval.networks.config import NetworkConfig
 from dare_eval.spec import DecodeSpec
+from dare_eval.spec.checks import is_integer
 
 
 @dataclass(slots=True, kw_only=True)
@@ -105,15 +105,10 @@ def _refuse_cache(cache: str, network: str, allowed: str, instead: str) -> None:
     )
 
 
-def is_token(value: object) -> bool:
-    """Return whether ``value`` is an integer of any library (a bool is not)."""
-    return isinstance(value, Integral) and not isinstance(value, bool)
-
-
 def check_ids(rows: Sequence[Sequence[int]], config: NetworkConfig, *, what: str = "row") -> None:
     """Refuse token ids that the embedding has no row for: a GPU would stop at them without saying why."""
     for number, row in enumerate(rows):
-        if not isinstance(row, Sequence) or not all(map(is_token, row)):
+        if not isinstance(row, Sequence) or not all(map(is_integer, row)):
             raise UsageError(
                 f"{what} {number} is no list of token ids",
                 seen=repr(row)[:200],
@@ -147,7 +142,7 @@ def lay_out(prompts: list[list[int]], spec: DecodeSpec, config: NetworkConfig, d
         pads = [first_block - length for length in lengths]
         ends = [first_block + spec.gen_length] * len(prompts)
     longest = max(end - pad for end, pad in zip(ends, pads, strict=True))
-    _check_context(longest, max(lengths), config, block if causal else 1)
+    _check_context(longest, max(lengths), config.canvas_length(block))
     ids_BT, open_BT = _tokens(prompts, pads, ends, config)
     column_T, pad_B1 = torch.arange(ids_BT.shape[1]), torch.tensor(pads)[:, None]
     return Canvas(
@@ -173,9 +168,7 @@ def _tokens(prompts: list[list[int]], pads: list[int], ends: list[int], config: 
     return ids_BT, open_BT
 
 
-def _check_context(longest: int, prompt: int, config: NetworkConfig, unit: int) -> None:
-    limit = min(config.context_length, config.learned_positions or config.context_length)
-    limit = limit // unit * unit
+def _check_context(longest: int, prompt: int, limit: int) -> None:
     if longest > limit:
         raise UsageError(
             "prompt and response are longer than the model's context",

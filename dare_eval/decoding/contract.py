@@ -14,12 +14,13 @@ from itertools import pairwise
 import torch
 from torch import Tensor
 
-from dare_eval.decoding.canvas import Canvas, is_token
+from dare_eval.decoding.canvas import Canvas
 from dare_eval.decoding.policies.base import Policy
 from dare_eval.decoding.schedule import Block
 from dare_eval.decoding.step import Step
 from dare_eval.errors import UsageError
 from dare_eval.spec import DecodeSpec
+from dare_eval.spec.checks import is_integer
 
 REMEDY = "repair the rule (docs/extending.md), or choose another policy"
 
@@ -55,7 +56,7 @@ class Contract:
             isinstance(counts, Sequence)
             and len(counts) == len(step.masks)
             and all(
-                is_token(count) and min(least, left) <= count <= left
+                is_integer(count) and min(least, left) <= count <= left
                 for count, left in zip(counts, step.masks, strict=True)
             )
         )
@@ -79,7 +80,7 @@ class Contract:
                 "a bidirectional network with cache = none; else visible() returns None",
             )
         seen = list(columns) if isinstance(columns, Sequence) else []
-        whole = bool(seen) and all(map(is_token, seen))
+        whole = bool(seen) and all(map(is_integer, seen))
         ascending = whole and all(left < right for left, right in pairwise(seen))
         needed = range(max(block.start - self.shift, 0), block.stop)
         if not (ascending and seen[0] >= 0 and seen[-1] < self.canvas.width and set(needed) <= set(seen)):

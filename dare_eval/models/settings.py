@@ -80,7 +80,7 @@ def check_dtype(dtype: Any) -> None:
 
 def context_limit(max_seq_len: Any, config: Any, spec: DecodeSpec | None) -> int:
     """Return the longest prompt plus response in tokens; raises ``UsageError`` when no prompt fits beside ``spec``."""
-    own = canvas_length(config, None if spec is None else spec.block_length)
+    own: int = config.canvas_length(None if spec is None else spec.block_length)
     if max_seq_len is not None and not is_count(max_seq_len):
         raise UsageError(
             f"max_seq_len is out of range: {max_seq_len!r}",
@@ -90,7 +90,7 @@ def context_limit(max_seq_len: Any, config: Any, spec: DecodeSpec | None) -> int
         )
     limit = own if max_seq_len is None else min(int(max_seq_len), own)
     if spec is not None and spec.gen_length >= limit:
-        most = limit or canvas_length(config)
+        most = limit or config.canvas_length()
         half = most // 2 // spec.block_length * spec.block_length
         what = f"gen_length {spec.gen_length} leaves no room for a prompt"
         raise UsageError(
@@ -100,15 +100,6 @@ def context_limit(max_seq_len: Any, config: Any, spec: DecodeSpec | None) -> int
             remedy=f"gen_length = {half}" if half else f"gen_length = block_length = {max(most // 2, 1)}",
         )
     return limit
-
-
-def canvas_length(config: Any, block_length: int | None = None) -> int:
-    """Return the longest prompt plus response of a checkpoint: its context, in whole blocks if it is block-causal.
-
-    Such a network decodes whole blocks counted from the first prompt token, so a last part of a block is no use.
-    """
-    own = min(int(config.context_length), int(config.learned_positions or config.context_length))
-    return own if config.block_length is None or block_length is None else own // block_length * block_length
 
 
 def place_of(device: str) -> str:

@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from dare_eval.errors import DataError, UsageError
-from dare_eval.models.settings import canvas_length
 from dare_eval.models.texts import check_text, render_chat
 from dare_eval.spec import FAMILIES
 
@@ -64,7 +63,7 @@ class Codec:
         """
         text = render_chat(self.tokenizer, prompt, reply_prefix) if self.chat else str(prompt) + reply_prefix
         ids = self.ids_of(text)
-        limit = min(self.limit, canvas_length(self.config, block_length))
+        limit = min(self.limit, self.config.canvas_length(block_length))
         room = limit - gen_length
         if len(ids) <= room:
             return Encoded(ids, text, 0)

@@ -130,6 +130,16 @@ class NetworkConfig:
     raw: Mapping[str, Any] = field(default_factory=dict, compare=False, repr=False)
     """config.json as it was read; saved back unchanged."""
 
+    def canvas_length(self, block_length: int | None = None) -> int:
+        """Return the longest prompt plus response: the context, in whole blocks if the network is block-causal.
+
+        Such a network decodes whole blocks counted from the first prompt token, so a last part of a block is no use.
+        """
+        longest = min(self.context_length, self.learned_positions or self.context_length)
+        if self.block_length is None or block_length is None:
+            return longest
+        return longest // block_length * block_length
+
     def check_tokenizer(self, size: int) -> None:
         """Refuse a tokenizer with more tokens than the embedding table has rows."""
         if size > self.vocab_size:

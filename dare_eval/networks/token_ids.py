@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from dare_eval.errors import DataError, UsageError
 from dare_eval.networks.config import read_json
+from dare_eval.spec.checks import is_integer
 
 if TYPE_CHECKING:
     from dare_eval.networks.families.base import Family
@@ -73,7 +74,7 @@ def find_token_ids(
     generation = files.read("generation_config.json")
     ends = _stated(raw, "config.json", "eos_token_id") + _stated(generation, "generation_config.json", "eos_token_id")
     for key, value in overrides.items():
-        if value is not None and not is_id(value):
+        if value is not None and not is_integer(value):
             raise UsageError(f"{key} is no token id", seen=repr(value), allowed="an integer of at least 0")
     found: dict[str, Any] = {}
     for role in ("mask", "pad", "eos", "eot", "bos"):
@@ -124,11 +125,6 @@ def check_ends(ids: Mapping[str, Any]) -> None:
         )
 
 
-def is_id(value: Any) -> bool:
-    """Return whether ``value`` is an integer (a bool is not)."""
-    return isinstance(value, int) and not isinstance(value, bool)
-
-
 def _stated(content: Mapping[str, Any], file: str, key: str) -> list[int]:
     """Return the ids that ``file`` states under ``key``; only EOS may have several.
 
@@ -139,7 +135,7 @@ def _stated(content: Mapping[str, Any], file: str, key: str) -> list[int]:
         return []
     several = key == "eos_token_id"
     listed = list(value) if several and isinstance(value, list | tuple) else [value]
-    if not listed or not all(is_id(number) for number in listed):
+    if not listed or not all(is_integer(number) for number in listed):
         kind = UsageError if key in ("mask_token_id", "pad_token_id") else DataError
         raise kind(
             f"{file} gives no usable {key}",

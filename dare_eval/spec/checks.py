@@ -9,6 +9,7 @@ import dataclasses
 import math
 import sys
 from collections.abc import Callable, Collection
+from numbers import Integral
 from typing import TYPE_CHECKING, Any
 
 from dare_eval.errors import UsageError, unknown
@@ -67,6 +68,11 @@ def check_spec(spec: DecodeSpec) -> None:
 def is_count(value: Any) -> bool:
     """Return whether ``value`` is an integer above 0 (a bool is not)."""
     return isinstance(value, int) and not isinstance(value, bool) and value > 0
+
+
+def is_integer(value: Any) -> bool:
+    """Return whether ``value`` is an integer of any library (a bool is not)."""
+    return isinstance(value, Integral) and not isinstance(value, bool)
 
 
 def is_whole(value: Any) -> bool:

@@ -30,7 +30,7 @@ def run(monkeypatch, rule, batch=None, family="llada", **settings):
     return decode(tiny(family), prompts((3, 5)) if batch is None else batch, given)
 
 
-def refused(monkeypatch, rule, words, **settings) -> None:
+def assert_refused(monkeypatch, rule, words, **settings) -> None:
     with pytest.raises(UsageError, match=rf"policy 'factor'(.|\n)*{words}(.|\n)*extending"):
         run(monkeypatch, rule, **settings)
 
@@ -41,7 +41,7 @@ def test_a_rule_that_commits_nothing_is_named(monkeypatch, cache):
         def select(self, step):
             return torch.zeros_like(step.live_RM)
 
-    refused(monkeypatch, Nothing, r"commits nothing in pass 0(.|\n)*2 of 2 rows", cache=cache)
+    assert_refused(monkeypatch, Nothing, r"commits nothing in pass 0(.|\n)*2 of 2 rows", cache=cache)
 
 
 def test_a_rule_that_forgets_one_row_is_named(monkeypatch):
@@ -51,7 +51,7 @@ def test_a_rule_that_forgets_one_row_is_named(monkeypatch):
             chosen[1:] = False
             return chosen
 
-    refused(monkeypatch, FirstRow, "1 of 2 rows keep their 8 masks")
+    assert_refused(monkeypatch, FirstRow, "1 of 2 rows keep their 8 masks")
 
 
 @pytest.mark.parametrize(
@@ -66,7 +66,7 @@ def test_a_rule_that_forgets_one_row_is_named(monkeypatch):
 )
 def test_what_is_no_selection_is_named(monkeypatch, made, seen):
     rule = type("Rule", (Policy,), {"select": lambda self, step: made(step)})
-    refused(monkeypatch, rule, rf"select\(\)(.|\n)*{seen}(.|\n)*shape \(2, 8\)")
+    assert_refused(monkeypatch, rule, rf"select\(\)(.|\n)*{seen}(.|\n)*shape \(2, 8\)")
 
 
 def test_committed_positions_outside_the_masks_are_dropped(monkeypatch):
@@ -102,7 +102,7 @@ def test_committed_positions_outside_the_masks_are_dropped(monkeypatch):
 )
 def test_counts_that_are_not_those_of_the_selection_are_named(monkeypatch, told, words):
     rule = type("Rule", (One,), {"counts": lambda self, step: told(step)})
-    refused(monkeypatch, rule, words)
+    assert_refused(monkeypatch, rule, words)
 
 
 def test_counts_below_the_selection_are_named(monkeypatch):
@@ -113,7 +113,7 @@ def test_counts_below_the_selection_are_named(monkeypatch):
         def counts(self, step):
             return [1] * len(step.masks)
 
-    refused(monkeypatch, All, r"after forward 7 was full after forward 0")
+    assert_refused(monkeypatch, All, r"after forward 7 was full after forward 0")
 
 
 @pytest.mark.parametrize("kind", [list, np.array])
@@ -173,13 +173,13 @@ def without(hidden):
     ],
 )
 def test_columns_that_cannot_be_used_are_named(monkeypatch, columns):
-    refused(monkeypatch, seeing(columns), r"visible\(\) returned unusable columns", block_length=4)
+    assert_refused(monkeypatch, seeing(columns), r"visible\(\) returned unusable columns", block_length=4)
 
 
 def test_a_shifted_network_needs_the_column_before_the_block(monkeypatch):
     rule = seeing(lambda block, width: range(block.start, width))
     assert run(monkeypatch, rule)[0].response.count(MASK) == 0
-    refused(monkeypatch, rule, r"visible\(\) returned unusable columns", family="dream")
+    assert_refused(monkeypatch, rule, r"visible\(\) returned unusable columns", family="dream")
 
 
 @pytest.mark.parametrize(
@@ -188,4 +188,4 @@ def test_a_shifted_network_needs_the_column_before_the_block(monkeypatch):
 )
 def test_columns_are_not_hidden_from_caches_and_block_causal_networks(monkeypatch, family, settings):
     rule = seeing(lambda block, width: list(range(block.stop)))
-    refused(monkeypatch, rule, r"visible\(\) hides columns", family=family, **settings)
+    assert_refused(monkeypatch, rule, r"visible\(\) hides columns", family=family, **settings)

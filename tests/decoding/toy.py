@@ -8,6 +8,14 @@ from types import SimpleNamespace
 import torch
 from torch import Tensor
 
+from dare_eval.networks.config import NetworkConfig
+
+
+class ToyConfig(SimpleNamespace):
+    """Fields of a network config as they are needed, with its own rule for the room on a canvas."""
+
+    canvas_length = NetworkConfig.canvas_length
+
 
 class ToyNetwork:
     """Implements what decoding asks of a network; hidden states are the logits themselves.
@@ -19,7 +27,7 @@ class ToyNetwork:
         self.logits, self.device, self.calls = logits, torch.device("cpu"), []
         ids = {"eos_id": -1, "eot_id": None, "pad_id": 0, "bos_id": None, "stop_ids": ()}
         rest = {"family": "llada", "shift": False, "block_length": None, "context_length": 4096}
-        self.config = SimpleNamespace(
+        self.config = ToyConfig(
             vocab_size=vocab_size, mask_id=mask_id, learned_positions=None, **{**ids, **rest, **config}
         )
 

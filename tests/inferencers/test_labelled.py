@@ -12,6 +12,7 @@ from dare_eval.inferencers.labelled import LabelledInferencer, LabelledRun
 from dare_eval.inferencers.likelihood import ScoredOption, choose
 from dare_eval.inferencers.ll import DiffusionLLInferencer
 from dare_eval.models.likelihood import LikelihoodModel
+from tests.decoding.toy import ToyConfig
 
 pytestmark = pytest.mark.xdist_group("opencompass")
 
@@ -20,7 +21,7 @@ class Words(LikelihoodModel):
     """A model whose tokens are words; counts what it tokenizes."""
 
     def __init__(self, limit, **likelihood):
-        config = SimpleNamespace(shift=False, block_length=None, context_length=limit, learned_positions=None)
+        config = ToyConfig(shift=False, block_length=None, context_length=limit, learned_positions=None)
         self.codec = SimpleNamespace(limit=limit, ids_of=self._ids, config=config)
         self.use_likelihood({"mc_num": 8, **likelihood})
         self.tokenized = []

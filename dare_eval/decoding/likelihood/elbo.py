@@ -110,12 +110,10 @@ def longest_pair(options: LikelihoodOptions, config: NetworkConfig) -> int:
     A closing EOS takes one place of the model's context; the greedy check decodes whole blocks of a block-causal
     network. Raises ``UsageError`` for an estimator that does not fit the network.
     """
-    limit = min(config.context_length, config.learned_positions or config.context_length)
-    scored = limit - closing_tokens(options, config)
-    if not options.check_greedy or config.block_length is None:
+    scored = config.canvas_length() - closing_tokens(options, config)
+    if not options.check_greedy:
         return scored
-    block = options.block_length or config.block_length
-    return min(scored, limit // block * block)
+    return min(scored, config.canvas_length(options.block_length or config.block_length))
 
 
 def _closes(options: LikelihoodOptions, estimator: str) -> bool:
