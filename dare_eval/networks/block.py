@@ -18,7 +18,7 @@ from dare_eval.networks import moe
 from dare_eval.networks.attention.plan import Attend
 from dare_eval.networks.cache import Columns, KVCache
 from dare_eval.networks.config import NetworkConfig
-from dare_eval.networks.layers import Branch, Linear, RMSNorm, Rotary, gated
+from dare_eval.networks.layers import Branch, Linear, RMSNorm, Rotary, gated, pick_columns
 from dare_eval.networks.splitting import ColumnSplit
 
 
@@ -43,8 +43,7 @@ class Pass:
         """Return the states of the wanted columns, [B, M, ...]."""
         if self.wanted_BM is None:
             return states_BTX
-        wanted_BM = self.wanted_BM.to(states_BTX.device)
-        return states_BTX[torch.arange(len(wanted_BM), device=wanted_BM.device)[:, None], wanted_BM]
+        return pick_columns(states_BTX, self.wanted_BM.to(states_BTX.device))
 
 
 class Block(Branch):
@@ -99,14 +98,16 @@ class Block(Branch):
     def forward(self, hidden_BTD: Tensor, call: Pass) -> Tensor:
         """Return the layer's output, [B, T, D]; of the wanted columns only where the call names some."""
         names = self.config.names
-        hidden_BTD = call.pick(hidden_BTD) + self._attention(self.at(names.norm1)(hidden_BTD), call)
-        return hidden_BTD + self._feed_forward(self.at(names.norm2)(hidden_BTD))
+        mixed_ND = self._attention(self.at(names.norm1)(hidden_BTD), call)
+        hidden_BTD = call.pick(hidden_BTD)
+        # Products and norms run on tokens: two axes cost fewer operations than three.
+        hidden_ND = hidden_BTD.flatten(0, 1) + mixed_ND
+        hidden_ND = hidden_ND + self._feed_forward(self.at(names.norm2)(hidden_ND))
+        return hidden_ND.view_as(hidden_BTD)
 
     def _attention(self, hidden_BTD: Tensor, call: Pass) -> Tensor:
         query_BTHd, key_BTKVd, value_BTKVd = self._project(hidden_BTD, call)
-        rotary = call.rotary.to(hidden_BTD.device)
-        query_rotary = rotary if call.query_rotary is None else call.query_rotary.to(hidden_BTD.device)
-        query_BTHd, key_BTKVd = query_rotary(query_BTHd), rotary(key_BTKVd)
+        query_BTHd, key_BTKVd = self._rotate(query_BTHd, key_BTKVd, call)
         if call.split is not None:
             states = (query_BTHd, key_BTKVd, value_BTKVd)
             query_BTHd, key_BTKVd, value_BTKVd = (call.split.to_heads(each, call.width) for each in states)
@@ -115,31 +116,45 @@ class Block(Branch):
         out_BTHd = call.attend(query_BTHd, key_BTKVd, value_BTKVd)
         if call.split is not None:
             out_BTHd = call.split.to_columns(out_BTHd)
-        result: Tensor = self.at(self.config.names.out)(out_BTHd.flatten(2))
-        return result
+        result_ND: Tensor = self.at(self.config.names.out)(out_BTHd.flatten(2).flatten(0, 1))
+        return result_ND
 
     def _project(self, hidden_BTD: Tensor, call: Pass) -> tuple[Tensor, Tensor, Tensor]:
         config, names = self.config, self.config.names
         heads = (config.heads, config.kv_heads, config.kv_heads)
+        rows, hidden_ND = hidden_BTD.shape[0], hidden_BTD.flatten(0, 1)
         if config.fused_qkv:
             sizes = [count * config.head_dim for count in heads]
-            query, key, value = self.at(names.qkv or names.q)(hidden_BTD).split(sizes, dim=-1)
-            parts = [call.pick(query), key, value]
+            query, key, value = self.at(names.qkv or names.q)(hidden_ND).split(sizes, dim=-1)
+            if call.wanted_BM is not None:
+                query = call.pick(query.unflatten(0, hidden_BTD.shape[:2])).flatten(0, 1)
+            parts = [query, key, value]
         else:
-            inputs = (call.pick(hidden_BTD), hidden_BTD, hidden_BTD)
+            query_ND = hidden_ND if call.wanted_BM is None else call.pick(hidden_BTD).flatten(0, 1)
+            inputs = (query_ND, hidden_ND, hidden_ND)
             parts = [self.at(path)(states) for path, states in zip((names.q, names.k, names.v), inputs, strict=True)]
+        if config.qk_norm or call.cache is None:
+            parts = [part.contiguous() for part in parts]
         query, key, value = (
-            part.contiguous().unflatten(-1, (count, config.head_dim)) for part, count in zip(parts, heads, strict=True)
+            part.view(rows, -1, count, config.head_dim) for part, count in zip(parts, heads, strict=True)
         )
         if config.qk_norm:
             query, key = self.at(names.q_norm)(query), self.at(names.k_norm)(key)
         return query, key, value
 
-    def _feed_forward(self, hidden_BTD: Tensor) -> Tensor:
+    def _rotate(self, query_BTHd: Tensor, key_BTKVd: Tensor, call: Pass) -> tuple[Tensor, Tensor]:
+        rotary = call.rotary.to(query_BTHd.device)
+        if call.query_rotary is not None:
+            return call.query_rotary.to(query_BTHd.device)(query_BTHd), rotary(key_BTKVd)
+        # One rotation for both, which also brings products in column order back into row order.
+        both = rotary(torch.cat((query_BTHd, key_BTKVd), dim=2))
+        heads = query_BTHd.shape[2]
+        return both[:, :, :heads], both[:, :, heads:]
+
+    def _feed_forward(self, hidden_ND: Tensor) -> Tensor:
         names, switches = self.config.names, self.config.moe
         if not self.sparse or switches is None:
-            return gated(hidden_BTD, self.at(names.gate), self.at(names.up), self.at(names.down))
-        hidden_ND = hidden_BTD.flatten(0, 1)
+            return gated(hidden_ND, self.at(names.gate), self.at(names.up), self.at(names.down))
         router = self.at(names.router)
         assert isinstance(router, moe.Router)
         bias_E = self.get_buffer(names.expert_bias) if switches.expert_bias else None
@@ -151,7 +166,7 @@ class Block(Branch):
         out_ND = moe.mix(hidden_ND, routed, experts)
         if switches.shared_ffn:
             out_ND = out_ND + _run_gated(self.at(names.shared), hidden_ND)
-        return out_ND.view_as(hidden_BTD)
+        return out_ND
 
 
 EXPERT_LEAVES = ("gate_proj", "up_proj", "down_proj")

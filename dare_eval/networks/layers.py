@@ -15,6 +15,8 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
+from dare_eval.networks.products import product
+
 
 class Branch(nn.Module):
     """A module whose descendants are placed and found by dotted path, so that keys can follow any checkpoint.
@@ -51,31 +53,6 @@ class Linear(nn.Linear):
         return product(hidden_XD, self.weight, self.bias)
 
 
-def product(hidden_XD: Tensor, weight_VD: Tensor, bias_V: Tensor | None = None) -> Tensor:
-    """Return ``hidden @ weight.T + bias`` [X, V] in the faster of two orders."""
-    if few_rows(hidden_XD, weight_VD):
-        return weight_first(hidden_XD, weight_VD, bias_V)
-    return functional.linear(hidden_XD, weight_VD, bias_V)
-
-
-def few_rows(hidden_XD: Tensor, weight_VD: Tensor) -> bool:
-    """Return whether ``weight_first`` is the faster product: about one block of rows, in float32 on the CPU.
-
-    Measured with 2 threads and weights between 512 x 512 and 32k x 512: 12 to 48 rows run 1.1 to 2.3 times as fast,
-    fewer and more rows slower, except that large weights gain from 8 rows on.
-    """
-    if hidden_XD.device.type != "cpu" or weight_VD.dtype != torch.float32 or torch.is_grad_enabled():
-        return False
-    return (8 if weight_VD.shape[0] >= 4096 else 12) <= hidden_XD.shape[:-1].numel() <= 48
-
-
-def weight_first(hidden_XD: Tensor, weight_VD: Tensor, bias_V: Tensor | None) -> Tensor:
-    """Return the product as (weight @ hidden.T).T, a view in column order; the usual order reads the weights often."""
-    hidden_DN = hidden_XD.reshape(-1, hidden_XD.shape[-1]).T
-    flat_VN = weight_VD @ hidden_DN if bias_V is None else torch.addmm(bias_V[:, None], weight_VD, hidden_DN)
-    return flat_VN.T.view(*hidden_XD.shape[:-1], -1)
-
-
 class Embedding(nn.Embedding):
     """``nn.Embedding`` that leaves its table uninitialised."""
 
@@ -93,13 +70,29 @@ class RMSNorm(nn.Module):
 
     def forward(self, hidden_XD: Tensor) -> Tensor:
         """Return the normalised input in its own type."""
-        scaled_XD = functional.rms_norm(widen(hidden_XD), hidden_XD.shape[-1:], None, self.eps)
+        if hidden_XD.dtype is self.weight.dtype and is_wide(hidden_XD):
+            return functional.rms_norm(hidden_XD, self.weight.shape, self.weight, self.eps)
+        scaled_XD = functional.rms_norm(widen(hidden_XD), self.weight.shape, None, self.eps)
         return self.weight * scaled_XD.to(hidden_XD.dtype)
 
 
 def widen(values: Tensor) -> Tensor:
     """Return ``values`` in float32, or unchanged when they are already at least that wide."""
-    return values if values.dtype in (torch.float32, torch.float64) else values.float()
+    return values if is_wide(values) else values.float()
+
+
+def is_wide(values: Tensor) -> bool:
+    """Return whether ``values`` are float32 or float64."""
+    return values.dtype is torch.float32 or values.dtype is torch.float64
+
+
+def pick_columns(states_BTX: Tensor, columns_BM: Tensor) -> Tensor:
+    """Return ``states_BTX`` at some columns of each row, [B, M, ...]; states of one row serve all rows."""
+    if len(columns_BM) == 1:
+        return states_BTX.index_select(1, columns_BM[0])
+    if len(states_BTX) == 1:
+        return states_BTX[0][columns_BM]
+    return states_BTX[torch.arange(len(columns_BM), device=columns_BM.device)[:, None], columns_BM]
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,15 +115,20 @@ class Rotary:
 
     def to(self, device: torch.device) -> Rotary:
         """Return the tables on ``device``."""
+        if self.cos_BT1r.device == device:
+            return self
         return Rotary(self.cos_BT1r.to(device), self.turn_BT1r.to(device))
+
+    def pick(self, columns_BM: Tensor) -> Rotary:
+        """Return the tables of some columns of each row, [B, M, 1, r]."""
+        return Rotary(pick_columns(self.cos_BT1r, columns_BM), pick_columns(self.turn_BT1r, columns_BM))
 
     def __call__(self, states_BTHd: Tensor) -> Tensor:
         """Return ``states_BTHd`` with its leading channels rotated (rotate-half convention)."""
         rotary = self.cos_BT1r.shape[-1]
         wide_BTHr = widen(states_BTHd[..., :rotary])
-        left, right = wide_BTHr.chunk(2, dim=-1)
-        turned_BTHr = wide_BTHr * self.cos_BT1r + torch.cat((right, left), dim=-1) * self.turn_BT1r
-        turned_BTHr = turned_BTHr.to(states_BTHd.dtype)
+        swapped_BTHr = wide_BTHr.roll(rotary // 2, dims=-1)
+        turned_BTHr = swapped_BTHr.mul_(self.turn_BT1r).add_(wide_BTHr * self.cos_BT1r).to(states_BTHd.dtype)
         if rotary == states_BTHd.shape[-1]:
             return turned_BTHr
         return torch.cat((turned_BTHr, states_BTHd[..., rotary:]), dim=-1)

@@ -21,7 +21,8 @@ from dare_eval.networks.attention.plan import Call, check_backend, plan_attentio
 from dare_eval.networks.block import Block, Pass
 from dare_eval.networks.cache import Columns, KVCache, column_index
 from dare_eval.networks.config import NetworkConfig
-from dare_eval.networks.layers import Branch, Embedding, Linear, RMSNorm, Rotary, product, widen
+from dare_eval.networks.layers import Branch, Embedding, Linear, RMSNorm, Rotary, widen
+from dare_eval.networks.products import product
 from dare_eval.networks.splitting import ColumnSplit
 
 Mask = Tensor | AttentionMask | None
@@ -133,16 +134,15 @@ class DiffusionNetwork(Branch):
         if self.split is not None:
             whole_BTD = self.split.whole(self._run(embedded_BTD, shared, shared), width)
             return replace(shared, wanted_BM=wanted_BM).pick(whole_BTD)
-        last = shared if wanted_BM is None else self._last_pass(shared, call, positions_BT, wanted_BM.to(ids_BT.device))
+        last = shared if wanted_BM is None else self._last_pass(shared, call, wanted_BM.to(ids_BT.device))
         return self._run(embedded_BTD, shared, last)
 
-    def _last_pass(self, shared: Pass, call: Call, positions_BT: Tensor, wanted_BM: Tensor) -> Pass:
+    def _last_pass(self, shared: Pass, call: Call, wanted_BM: Tensor) -> Pass:
         """Return what the last layer needs when its output is wanted at some columns only."""
         mask = call.mask
         if isinstance(mask, Tensor) and mask.shape[-2] > 1:
             index = wanted_BM[:, None, :, None].expand(-1, -1, -1, mask.shape[-1])
             mask = mask.expand(call.rows, -1, -1, -1).gather(-2, index)
-        position_BM = positions_BT.expand(call.rows, -1).gather(-1, wanted_BM)
         column_BM = call.column_BT.expand(call.rows, -1).gather(-1, wanted_BM)
         # Queries are no longer the keys' columns, as in a cached pass.
         picked = replace(call, mask=mask, column_BT=column_BM, cached=True)
@@ -150,7 +150,7 @@ class DiffusionNetwork(Branch):
             shared,
             attend=plan_attention(self.attn_backend, picked),
             wanted_BM=wanted_BM,
-            query_rotary=Rotary.at(position_BM, self.config.rotary_dim, self.config.rope_theta, self.dtype),
+            query_rotary=shared.rotary.pick(wanted_BM),
         )
 
     def _own_mask(self, length: int, device: torch.device) -> AttentionMask | None:

@@ -124,3 +124,20 @@ def test_an_empty_cache_has_the_networks_shape_and_type():
     assert len(cache.keys) == network.config.layers
     assert cache.keys[0].shape == (2, 7, 2, 12) and cache.values[0].dtype == torch.bfloat16
     assert KVCache.empty(network.config, 2, 7).keys[0].dtype == torch.float32
+
+
+def test_chosen_rows_and_first_columns_hold_what_was_written():
+    network = network_of(SDAR)
+    cache = network.new_cache(3, 5)
+    heads, size = network.config.kv_heads, network.config.head_dim
+    key_BTKVd, value_BTKVd = torch.randn(2, 3, 2, heads, size, generator=torch.Generator().manual_seed(0)).unbind()
+    cache.write(1, key_BTKVd, value_BTKVd, slice(2, 4))
+    for rows in (torch.tensor([2, 0]), torch.tensor([False, True, True])):
+        part = cache.select(rows).first(4)
+        assert torch.equal(part.keys[1][:, 2:], key_BTKVd[rows])
+        assert torch.equal(part.values[1][:, 2:], value_BTKVd[rows])
+        assert not bool(part.keys[1][:, :2].any()) and not bool(part.keys[0].any())
+        # Attention on the CPU reads a head's columns as one run.
+        assert (
+            part.keys[1].transpose(1, 2)[0].stride() == cache.keys[1].transpose(1, 2)[0].stride() == (5 * size, size, 1)
+        )
