@@ -36,6 +36,9 @@ class Branch(nn.Module):
 
     def at(self, path: str) -> nn.Module:
         """Return the module at ``path``."""
+        child = self._modules.get(path)
+        if child is not None:
+            return child
         module: nn.Module = self
         for name in path.split("."):
             module = module._modules[name]  # type: ignore[assignment]
