@@ -98,7 +98,7 @@ def test_auxiliary_gradient_is_that_of_the_formula():
     with_auxiliary = network.get_parameter(name).grad.clone()
     handle.remove()
     weight = network.get_parameter(name).detach().requires_grad_()
-    share_NE = probabilities(seen[0].detach().flatten(0, 1) @ weight.T, network.config.moe)
+    share_NE = probabilities(seen[0].detach() @ weight.T, network.config.moe)
     loss = 0.25 * experts * (load_E / load_E.sum() * share_NE.mean(0)).sum()
     loss.backward()
     torch.testing.assert_close(with_auxiliary - plain, weight.grad, rtol=1e-7, atol=1e-12)
