@@ -11,10 +11,11 @@ D width, V vocabulary.
 
 from __future__ import annotations
 
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from dare_eval.decoding.canvas import Canvas
 from dare_eval.decoding.rows import Rows
@@ -42,6 +43,17 @@ class Denoiser:
         self.shift = int(network.config.shift)
         self._first_B1 = self._first_columns() if self.shift and canvas.keep_BT is not None else None
         self._prompt_BT = self._prompt_columns() if self.guided else None
+        self._plain = isinstance(network, nn.Module) and all(
+            type(each) is nn.Parameter for each in network.parameters()
+        )
+
+    def _pass_mode(self) -> AbstractContextManager[object]:
+        """Return inference mode, which costs less per operation than ``no_grad``, where the weights are plain tensors.
+
+        Shards that are gathered during the pass may be kept for training, which inference tensors cannot serve.
+        Rules and watchers run outside, so what they see and keep are ordinary tensors.
+        """
+        return torch.inference_mode() if self._plain else torch.no_grad()
 
     def _prompt_columns(self) -> Tensor:
         column_T = torch.arange(self.canvas.width, device=self.canvas.ids_BT.device)
@@ -82,14 +94,16 @@ class Denoiser:
             positions_RT = positions_RT if keep_RS is None else positions_RT.repeat(2, 1)
             keep_RS = None if keep_RS is None else keep_RS.repeat(2, 1)
             wanted_RM = wanted_RM.repeat(2, 1)
-        hidden_RMD = self.network.body(
-            ids_RT,
-            positions_BT=positions_RT,
-            mask=self._mask(columns, ids_RT.shape[1] if cache is None else cache.length, keep_RS),
-            cache=cache,
-            columns=columns if cache is not None else None,
-            wanted_BM=wanted_RM,
-        )
+        mask = self._mask(columns, ids_RT.shape[1] if cache is None else cache.length, keep_RS)
+        with self._pass_mode():
+            hidden_RMD = self.network.body(
+                ids_RT,
+                positions_BT=positions_RT,
+                mask=mask,
+                cache=cache,
+                columns=columns if cache is not None else None,
+                wanted_BM=wanted_RM,
+            )
         return Hidden(*hidden_RMD.chunk(2)) if self.guided else Hidden(hidden_RMD)
 
     def _predictors(self, predict_RM: Tensor | None, columns: slice | Tensor, rows: Rows) -> Tensor:

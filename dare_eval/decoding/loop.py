@@ -13,11 +13,10 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
-from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
 from dare_eval.decoding.caches import CACHES
 from dare_eval.decoding.candidates import Candidates, all_positions, first_position, masked_positions, propose
@@ -40,6 +39,7 @@ from dare_eval.spec import POLICIES, DecodeSpec
 Draw = Callable[[Rows, int], Tensor]
 
 
+@torch.no_grad()
 def decode(
     network: DiffusionNetwork,
     prompts: list[list[int]],
@@ -63,22 +63,11 @@ def decode(
     _check(network, prompts, spec, row_seeds)
     started = time.perf_counter()
     seeds = row_seeds if row_seeds is not None else [row_seed(spec.seed, prompt) for prompt in prompts]
-    with _without_gradients(network):
-        run = _Run(network, prompts, spec, Noise(seeds, network.device), record)
-        if committed is not None:
-            run.resume(committed)
-        run.decode()
-    with torch.no_grad():  # outside of inference mode: what is returned may be trained on
-        return run.recorder.results(run.ends, time.perf_counter() - started)
-
-
-def _without_gradients(network: DiffusionNetwork) -> AbstractContextManager[object]:
-    """Return inference mode, which costs less per operation than ``no_grad``, where the weights are plain tensors.
-
-    Sharded weights are gathered during the pass and kept for training, which inference tensors cannot serve.
-    """
-    known = isinstance(network, nn.Module) and all(type(each) is nn.Parameter for each in network.parameters())
-    return torch.inference_mode() if known else torch.no_grad()
+    run = _Run(network, prompts, spec, Noise(seeds, network.device), record)
+    if committed is not None:
+        run.resume(committed)
+    run.decode()
+    return run.recorder.results(run.ends, time.perf_counter() - started)
 
 
 def _check(

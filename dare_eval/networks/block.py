@@ -100,10 +100,11 @@ class Block(Branch):
         names = self.config.names
         mixed_ND = self._attention(self.at(names.norm1)(hidden_BTD), call)
         hidden_BTD = call.pick(hidden_BTD)
-        # Products and norms run on tokens: two axes cost fewer operations than three.
+        # The products run on tokens: two axes cost fewer operations than three.
         hidden_ND = hidden_BTD.flatten(0, 1) + mixed_ND
-        hidden_ND = hidden_ND + self._feed_forward(self.at(names.norm2)(hidden_ND))
-        return hidden_ND.view_as(hidden_BTD)
+        out_ND = self._feed_forward(self.at(names.norm2)(hidden_ND))
+        # Added in three axes: wrappers that hook the output (FSDP2) must not be handed a view.
+        return hidden_ND.view_as(hidden_BTD) + out_ND.view_as(hidden_BTD)
 
     def _attention(self, hidden_BTD: Tensor, call: Pass) -> Tensor:
         query_BTHd, key_BTKVd, value_BTKVd = self._project(hidden_BTD, call)
@@ -122,7 +123,7 @@ class Block(Branch):
     def _project(self, hidden_BTD: Tensor, call: Pass) -> tuple[Tensor, Tensor, Tensor]:
         config, names = self.config, self.config.names
         heads = (config.heads, config.kv_heads, config.kv_heads)
-        rows, hidden_ND = hidden_BTD.shape[0], hidden_BTD.flatten(0, 1)
+        hidden_ND = hidden_BTD.flatten(0, 1)
         if config.fused_qkv:
             sizes = [count * config.head_dim for count in heads]
             query, key, value = self.at(names.qkv or names.q)(hidden_ND).split(sizes, dim=-1)
@@ -134,9 +135,12 @@ class Block(Branch):
             inputs = (query_ND, hidden_ND, hidden_ND)
             parts = [self.at(path)(states) for path, states in zip((names.q, names.k, names.v), inputs, strict=True)]
         if config.qk_norm or call.cache is None:
+            # A cache is written in its own order; norms and attention round by the order that they read.
             parts = [part.contiguous() for part in parts]
+        shape = hidden_BTD.shape[:2]
+        shapes = (shape if call.wanted_BM is None else call.wanted_BM.shape, shape, shape)
         query, key, value = (
-            part.view(rows, -1, count, config.head_dim) for part, count in zip(parts, heads, strict=True)
+            part.view(*shape, count, config.head_dim) for part, shape, count in zip(parts, shapes, heads, strict=True)
         )
         if config.qk_norm:
             query, key = self.at(names.q_norm)(query), self.at(names.k_norm)(key)

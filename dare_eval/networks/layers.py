@@ -131,7 +131,7 @@ class Rotary:
         rotary = self.cos_BT1r.shape[-1]
         wide_BTHr = widen(states_BTHd[..., :rotary])
         swapped_BTHr = wide_BTHr.roll(rotary // 2, dims=-1)
-        turned_BTHr = swapped_BTHr.mul_(self.turn_BT1r).add_(wide_BTHr * self.cos_BT1r).to(states_BTHd.dtype)
+        turned_BTHr = (swapped_BTHr * self.turn_BT1r).add_(wide_BTHr * self.cos_BT1r).to(states_BTHd.dtype)
         if rotary == states_BTHd.shape[-1]:
             return turned_BTHr
         return torch.cat((turned_BTHr, states_BTHd[..., rotary:]), dim=-1)

@@ -1,8 +1,8 @@
 """Products of hidden states with weights, in the order that is fastest for few rows on the CPU.
 
 Decoding multiplies one block of rows, or only its masks, with every weight; the library's usual order reads and
-copies the weights more often than such a product repays. Only float32 on the CPU without gradients is rearranged;
-everything else is ``functional.linear``. ``benchmarks/decode.py`` shows what it is worth.
+copies the weights more often than such a product repays. Only float32 on the CPU without gradients and autocast is
+rearranged; everything else is ``functional.linear``. ``benchmarks/decode.py`` shows what it is worth.
 
 Legend: N rows, X any leading shape of N elements, D input width, V output width, P pieces of S weight rows.
 """
@@ -13,9 +13,9 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
-BLOCK_ROWS = range(12, 49)
-"""Rows from which, and up to which, taking the weights first is faster (1.1 to 2.3 times, 2 threads)."""
-PIECE_ROWS = range(2, 49)
+WEIGHT_FIRST_FROM, WEIGHT_FIRST_TO = 12, 48
+"""Fewest and most rows for which taking the weights first is faster (1.1 to 2.3 times, 2 threads)."""
+IN_PIECES_FROM, IN_PIECES_TO = 2, 48
 """The same for large weights in pieces (1.1 to 1.5 times)."""
 LARGE_WEIGHT = 2**22
 """Elements from which weights no longer fit a core's cache beside the copy that a product makes of them."""
@@ -25,14 +25,23 @@ PIECE_ELEMENTS = 160 * 2**10
 
 def product(hidden_XD: Tensor, weight_VD: Tensor, bias_V: Tensor | None = None) -> Tensor:
     """Return ``hidden @ weight.T + bias`` [X, V] in the fastest of three orders."""
-    if hidden_XD.dtype is torch.float32 and hidden_XD.is_cpu and not torch.is_grad_enabled():
-        rows = hidden_XD.numel() // hidden_XD.shape[-1]
+    if _may_rearrange(hidden_XD):
+        rows = hidden_XD.shape[:-1].numel()
         if weight_VD.numel() >= LARGE_WEIGHT:
-            if rows in PIECE_ROWS:
+            if IN_PIECES_FROM <= rows <= IN_PIECES_TO:
                 return in_pieces(hidden_XD, weight_VD, bias_V)
-        elif rows in BLOCK_ROWS:
+        elif WEIGHT_FIRST_FROM <= rows <= WEIGHT_FIRST_TO:
             return weight_first(hidden_XD, weight_VD, bias_V)
     return functional.linear(hidden_XD, weight_VD, bias_V)
+
+
+def _may_rearrange(hidden_XD: Tensor) -> bool:
+    return (
+        hidden_XD.dtype is torch.float32
+        and hidden_XD.is_cpu
+        and not torch.is_grad_enabled()
+        and not torch.is_autocast_enabled("cpu")
+    )
 
 
 def weight_first(hidden_XD: Tensor, weight_VD: Tensor, bias_V: Tensor | None = None) -> Tensor:
@@ -47,7 +56,7 @@ def in_pieces(hidden_XD: Tensor, weight_VD: Tensor, bias_V: Tensor | None = None
     """Return the product computed piece by piece of the weights' rows."""
     width, outputs = hidden_XD.shape[-1], weight_VD.shape[0]
     hidden_ND = hidden_XD.reshape(-1, width)
-    size = max(1, PIECE_ELEMENTS // width)
+    size = min(max(1, PIECE_ELEMENTS // width), outputs)
     pieces = outputs // size
     whole = pieces * size
     result_NV = hidden_ND.new_empty(hidden_ND.shape[0], outputs)

@@ -7,11 +7,11 @@ import torch
 from torch import nn
 
 from dare_eval.decoding import RecordOptions, decode
-from dare_eval.spec import DecodeSpec
+from dare_eval.spec import POLICIES, DecodeSpec
 from tests.decoding.conftest import prompts, tiny
 
 
-class Sharded(nn.Parameter):
+class Other(nn.Parameter):
     """Stands for a parameter of another type: a shard, or four-bit weights."""
 
 
@@ -51,9 +51,41 @@ def test_weights_of_another_type_are_not_read_in_inference_mode():
     assert modes_of(network, spec) == {True}
     norm = network.at(network.config.names.final_norm)
     plain = norm.weight
-    norm._parameters["weight"] = Sharded(plain.detach())
+    norm._parameters["weight"] = Other(plain.detach())
     try:
         assert modes_of(network, spec) == {False}
         assert [result.response for result in decode(network, prompts((3, 5)), spec)] == expected
     finally:
         norm._parameters["weight"] = plain
+
+
+def test_a_watcher_may_train():
+    weight, seen = nn.Parameter(torch.ones(())), []
+
+    def watch(reveal):
+        with torch.enable_grad():
+            (weight * len(reveal.tokens)).backward()
+        seen.append(len(reveal.tokens))
+
+    spec = DecodeSpec.build("llada", gen_length=8, block_length=4)
+    decode(tiny("llada"), prompts((3,)), spec, record=RecordOptions(steps=(), watch=watch))
+    assert float(weight.grad) == sum(seen) == 8
+
+
+def test_a_policy_may_keep_and_train_on_scores(monkeypatch):
+    kept = []
+
+    quota = POLICIES.get("quota")
+    select = quota.select
+
+    def keeping(self, step):
+        kept.append(step.score_RM)
+        return select(self, step)
+
+    monkeypatch.setattr(quota, "select", keeping)
+    spec = DecodeSpec.build("llada", gen_length=8, block_length=4)
+    decode(tiny("llada"), prompts((3, 5)), spec)
+    assert kept
+    weight = nn.Parameter(torch.ones(()))
+    sum((weight * score_RM.nan_to_num(neginf=0.0)).square().sum() for score_RM in kept).backward()
+    assert float(weight.grad) > 0

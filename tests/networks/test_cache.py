@@ -138,6 +138,12 @@ def test_chosen_rows_and_first_columns_hold_what_was_written():
         assert torch.equal(part.values[1][:, 2:], value_BTKVd[rows])
         assert not bool(part.keys[1][:, :2].any()) and not bool(part.keys[0].any())
         # Attention on the CPU reads a head's columns as one run.
-        assert (
-            part.keys[1].transpose(1, 2)[0].stride() == cache.keys[1].transpose(1, 2)[0].stride() == (5 * size, size, 1)
-        )
+        for each in (part, cache):
+            assert each.keys[1].transpose(1, 2)[0].stride() == (5 * size, size, 1)
+
+
+def test_a_cache_lies_where_it_is_asked_to():
+    config = network_of(SDAR).config
+    with torch.device("meta"):
+        assert KVCache.empty(config, 1, 2, devices="cpu").keys[0].device == torch.device("cpu")
+    assert KVCache.empty(config, 1, 2, devices="meta").keys[0].device == torch.device("meta")

@@ -149,3 +149,28 @@ def test_building_uses_its_generator_only():
     assert torch.equal(torch.get_rng_state(), state)
     assert all(torch.equal(first[key], second[key]) for key in first)
     assert not torch.equal(first["model.transformer.wte.weight"], other["model.transformer.wte.weight"])
+
+
+@pytest.mark.parametrize("family", ["llada", "dream", "sdar"])
+def test_no_rows_give_no_logits(family):
+    network = network_of(ALL[family])
+    assert network(torch.zeros(0, 5, dtype=torch.long)).shape == (0, 5, network.config.vocab_size)
+
+
+def test_a_layer_hands_out_a_tensor_of_its_own():
+    network, outputs = network_of(SDAR), []
+    for layer in network.layers:
+        layer.register_forward_hook(lambda *args: outputs.append(args[2]))
+    network(ids_of(2, 5))
+    # FSDP2 hooks the output, and loses its hook when somebody changes a view in place.
+    assert len(outputs) == network.config.layers
+    assert not any(output_BTD._is_view() for output_BTD in outputs)
+
+
+def test_compiled_layers_take_any_length():
+    network, plain = network_of(SDAR), network_of(SDAR)
+    for layer in network.layers:
+        layer.compile(backend="eager", dynamic=True)
+    with torch.no_grad():
+        for length in (5, 13, 20, 60):
+            assert torch.equal(network(ids_of(2, length)), plain(ids_of(2, length)))

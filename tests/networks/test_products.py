@@ -7,7 +7,7 @@ import torch
 from torch.nn import functional
 
 from dare_eval.networks import products
-from dare_eval.networks.layers import Linear
+from dare_eval.networks.layers import Linear, RMSNorm
 
 WIDTH = 96
 
@@ -76,3 +76,34 @@ def test_the_usual_order_is_kept_for_gradients_and_other_types(orders):
         assert layer.double()(hidden_ND.double()).dtype == torch.float64
         assert layer.bfloat16()(hidden_ND.bfloat16()).dtype == torch.bfloat16
     assert orders == []
+
+
+def test_autocast_decides_the_type_of_every_product(orders):
+    layer, hidden_ND = random_layer(240, bias=False), torch.ones(16, WIDTH)
+    with torch.no_grad(), torch.autocast("cpu", torch.bfloat16):
+        found_NV = layer(hidden_ND)
+        assert found_NV.dtype == torch.bfloat16
+        assert torch.equal(found_NV, functional.linear(hidden_ND, layer.weight))
+    assert orders == []
+
+
+def test_weights_smaller_than_a_piece_and_states_of_no_width(monkeypatch):
+    monkeypatch.setattr(products, "LARGE_WEIGHT", 0)
+    hidden_ND = torch.randn(7, WIDTH, generator=torch.Generator().manual_seed(0))
+    with torch.no_grad():
+        layer = random_layer(5, bias=True)
+        assert torch.allclose(layer(hidden_ND), functional.linear(hidden_ND, layer.weight, layer.bias), atol=1e-5)
+    assert functional.linear(hidden_ND[:, :0], torch.ones(4, 0)).shape == (7, 4)
+    monkeypatch.undo()
+    with torch.no_grad():
+        assert products.product(hidden_ND[:, :0], torch.ones(4, 0)).shape == (7, 4)
+
+
+def test_a_norm_of_wide_states_and_narrow_weights_is_taken_wide():
+    norm = RMSNorm(8, 1e-6).bfloat16()
+    hidden_ND = torch.randn(3, 8, generator=torch.Generator().manual_seed(0))
+    with torch.no_grad():
+        norm.weight.copy_(torch.arange(8))
+        expected_ND = hidden_ND * (hidden_ND.square().mean(-1, keepdim=True) + 1e-6).rsqrt() * torch.arange(8)
+        assert norm(hidden_ND).dtype == torch.float32
+        assert torch.allclose(norm(hidden_ND), expected_ND, atol=1e-5)
