@@ -169,6 +169,7 @@ def test_filters_and_a_link_to_an_items_answer(server, tab, artifacts):
     table = page.locator("table.dare")
     assert "llada-8b" in table.inner_text()
     page.get_by_text("Filters", exact=True).click()
+    settle(page)  # a list that opens while the filters still unfold is closed again
     page.get_by_label("Family", exact=True).click()
     page.get_by_role("option", name="dream", exact=True).click()
     page.wait_for_function("() => !document.querySelector('table.dare').innerText.includes('llada-8b')")
