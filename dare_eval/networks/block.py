@@ -117,7 +117,7 @@ class Block(Branch):
         out_BTHd = call.attend(query_BTHd, key_BTKVd, value_BTKVd)
         if call.split is not None:
             out_BTHd = call.split.to_columns(out_BTHd)
-        result_ND: Tensor = self.at(self.config.names.out)(out_BTHd.flatten(2).flatten(0, 1))
+        result_ND: Tensor = self.at(self.config.names.out)(out_BTHd.flatten(0, 1).flatten(1))
         return result_ND
 
     def _project(self, hidden_BTD: Tensor, call: Pass) -> tuple[Tensor, Tensor, Tensor]:
@@ -137,8 +137,8 @@ class Block(Branch):
         if config.qk_norm or call.cache is None:
             # A cache is written in its own order; norms and attention round by the order that they read.
             parts = [part.contiguous() for part in parts]
-        shape = hidden_BTD.shape[:2]
-        shapes = (shape if call.wanted_BM is None else call.wanted_BM.shape, shape, shape)
+        columns = hidden_BTD.shape[:2]
+        shapes = (columns if call.wanted_BM is None else call.wanted_BM.shape, columns, columns)
         query, key, value = (
             part.view(*shape, count, config.head_dim) for part, shape, count in zip(parts, shapes, heads, strict=True)
         )
